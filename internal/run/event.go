@@ -1,0 +1,82 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// EventKind says what a run event tells (API.md, RunEvent.kind).
+type EventKind string
+
+// The kinds.
+const (
+	EventStarted   EventKind = "STARTED"
+	EventModelCall EventKind = "MODEL_CALL"
+	EventToolCall  EventKind = "TOOL_CALL"
+	EventWrite     EventKind = "WRITE"
+	EventSuspended EventKind = "SUSPENDED"
+	EventDecision  EventKind = "DECISION"
+	EventInput     EventKind = "INPUT"
+	EventProgress  EventKind = "PROGRESS"
+	EventHighlight EventKind = "HIGHLIGHT"
+	EventNotice    EventKind = "NOTICE"
+	EventSettled   EventKind = "SETTLED"
+)
+
+// Event is one step of a run as it is stored and streamed. The sequence is the
+// store's. Data holds counts, names and codes (RULES Y1: below the privacy level
+// redacted no content field enters an event).
+type Event struct {
+	Sequence   int
+	Kind       EventKind
+	Round      int // the model round within the segment, 1-based; 0 outside a round
+	DurationMS int
+	At         time.Time
+	Data       EventData
+}
+
+// EventData is the kinds' fields side by side; a kind uses the ones that its line
+// in docs/running.md names and leaves the others zero.
+type EventData struct {
+	Tool         string `json:"tool,omitempty"`
+	Call         int    `json:"call,omitempty"` // 0-based position in the turn
+	IsError      bool   `json:"isError,omitempty"`
+	Token        string `json:"token,omitempty"`
+	Bytes        int    `json:"bytes,omitempty"`
+	Calls        int    `json:"calls,omitempty"`
+	InputTokens  int    `json:"inputTokens,omitempty"`
+	OutputTokens int    `json:"outputTokens,omitempty"`
+
+	Table                string `json:"table,omitempty"`
+	RecordID             string `json:"recordId,omitempty"`
+	WriteKind            string `json:"writeKind,omitempty"`
+	Completeness         string `json:"completeness,omitempty"`
+	HookFailedAfterWrite bool   `json:"hookFailedAfterWrite,omitempty"`
+
+	TurnDigest string `json:"turnDigest,omitempty"`
+	Status     string `json:"status,omitempty"`
+	Outcome    string `json:"outcome,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+
+	Approved     *bool  `json:"approved,omitempty"`
+	DecidedBy    string `json:"decidedBy,omitempty"`
+	DenialReason string `json:"denialReason,omitempty"`
+
+	Position int  `json:"position,omitempty"`
+	Total    int  `json:"total,omitempty"`
+	Done     bool `json:"done,omitempty"`
+
+	Code string   `json:"code,omitempty"`
+	Args []string `json:"args,omitempty"`
+	Text string   `json:"text,omitempty"`
+}
+
+// Encode is the data as the store keeps it.
+func (d EventData) Encode() string {
+	b, err := json.Marshal(d)
+	if err != nil {
+		panic(fmt.Sprintf("run: event data: %v", err)) // no field can fail to marshal
+	}
+	return string(b)
+}
