@@ -24,6 +24,7 @@ const (
 // Record is one record as it stands now. Ids are the room's own strings. Fields
 // are a JSON object whose keys the table declares.
 type Record struct {
+	Row       uuid.UUID // the id changes guard by
 	Table     string
 	ID        string
 	ParentID  string // page: parent page or empty; element: its page; file: empty
