@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// runsTable is the one table this room changes; events are appended through
+// change.Change. Reading goes through Store.
+const runsTable change.Table = "runs"
+
+var (
+	runID            = change.ID(runsTable, "id")
+	runStatus        = change.Text[run.Status](runsTable, "status")
+	runOutcome       = change.Text[run.Outcome](runsTable, "outcome")
+	runReason        = change.Text[run.Reason](runsTable, "termination_reason")
+	runTruncated     = change.Bool(runsTable, "truncated")
+	runMessage       = change.Text[string](runsTable, "message")
+	runAnswer        = change.Sealed(runsTable, "answer")
+	runInitiator     = change.ID(runsTable, "initiator_id")
+	runConfiguration = change.ID(runsTable, "configuration_id")
+	runInvocation    = change.JSON[*Invocation](runsTable, "invocation")
+	// runInvokedSkill repeats the invocation's skill for the filter runs(skillId).
+	runInvokedSkill  = change.ID(runsTable, "invoked_skill_id")
+	runForced        = change.JSON[[]uuid.UUID](runsTable, "forced_skill_ids")
+	runAllowList     = change.JSON[[]string](runsTable, "skill_allow_list")
+	runCallerTools   = change.JSON[[]string](runsTable, "caller_tools")
+	runPins          = change.JSON[run.Pins](runsTable, "pins")
+	runNotices       = change.JSON[[]run.Notice](runsTable, "notices")
+	runProgress      = change.JSON[*tool.Progress](runsTable, "progress")
+	runHighlight     = change.JSON[*tool.Record](runsTable, "highlight")
+	runMaxIterations = change.Int(runsTable, "max_iterations")
+	runSuspension    = change.Int(runsTable, "suspension")
+	runTurnDigest    = change.Text[string](runsTable, "turn_digest")
+	runRequest       = change.Sealed(runsTable, "request")
+	runState         = change.Sealed(runsTable, "state")
+	runLeaseOwner    = change.Text[string](runsTable, "lease_owner")
+	runLeaseUntil    = change.Time(runsTable, "lease_until")
+	runFence         = change.JSON[*Fence](runsTable, "fence")
+	runUsage         = change.JSON[Usage](runsTable, "usage")
+	runCreatedAt     = change.Time(runsTable, "created_at")
+	runStartedAt     = change.Time(runsTable, "started_at")
+	runFinishedAt    = change.Time(runsTable, "finished_at")
+)

@@ -1,0 +1,155 @@
+// Package agent is the runtime: it starts runs, drives the loop between model and
+// tools, suspends for a person, takes the decision and goes on. A run's truth is
+// its row and its events; a worker holds a lease on the row while it executes a
+// segment and writes nothing once the lease is lost (RULES R6). A paused run holds
+// no goroutine.
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// Run is a run's row: ids, digests, counts and codes. What a model said or will
+// read lives in Request and State, which are encrypted at rest.
+type Run struct {
+	ID              uuid.UUID
+	Status          run.Status
+	Outcome         run.Outcome // empty until the first segment ended
+	Reason          run.Reason  // empty until the run is terminal
+	Truncated       bool
+	Message         string // why it failed, for people
+	Answer          string // empty until completed; encrypted at rest
+	InitiatorID     uuid.UUID
+	ConfigurationID uuid.UUID
+	Invocation      *Invocation
+	Forced          []uuid.UUID
+	// SkillAllowList is the skill-derived list fixed at start (RULES T1, T10); nil is
+	// unrestricted. CallerTools, kept beside it, only narrows; nil does not.
+	SkillAllowList []string
+	CallerTools    []string
+	Pins           run.Pins
+	Notices        []run.Notice
+	Progress       *tool.Progress
+	Highlight      *tool.Record
+	MaxIterations  int // the caller's cap, 0 when none; clamped whenever it is used
+	// Suspension counts suspensions: the number of the pending one while the run waits.
+	Suspension int
+	TurnDigest string // of the pending calls, empty unless the run waits
+	LeaseOwner string
+	LeaseUntil *time.Time
+	Fence      *Fence
+	Events     int // how many events there are: the next sequence
+	Usage      Usage
+	CreatedAt  time.Time
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+}
+
+// Invocation is the explicit start of a skill, on a record if Subject names one.
+type Invocation struct {
+	Skill   uuid.UUID    `json:"skill"`
+	Subject *tool.Record `json:"subject,omitempty"`
+}
+
+// SubjectRecord is the record the run works on, if any.
+func (r Run) SubjectRecord() *tool.Record {
+	if r.Invocation == nil {
+		return nil
+	}
+	return r.Invocation.Subject
+}
+
+// Fence is a write that was begun: recorded before the tool runs, cleared with the
+// step that records its result (RULES R7). A run that ends with one is shown as
+// "check the record".
+type Fence struct {
+	Tool string    `json:"tool"`
+	Key  string    `json:"key"`
+	At   time.Time `json:"at"`
+}
+
+// Request is what a run was asked, kept encrypted until it settles (RULES R16).
+type Request struct {
+	Messages []prompt.Message `json:"messages"`
+}
+
+// State is everything a suspended run needs to go on anywhere, kept encrypted
+// until it settles (RULES R16).
+type State struct {
+	Messages   []prompt.Message `json:"messages"`   // the transcript up to the pending turn
+	Pending    []Pending        `json:"pending"`    // the calls that wait, in order
+	Suspension int              `json:"suspension"` // RULES R19
+	Pins       run.Pins         `json:"pins"`
+	// SkillAllowList as on the run: the upper bound of every resume (RULES T2).
+	SkillAllowList []string `json:"skillAllowList"`
+	MaxIterations  int      `json:"maxIterations"`
+	NonceKey       []byte   `json:"nonceKey"`
+}
+
+// Pending is one call of the pending turn as its card shows it.
+type Pending struct {
+	Call    prompt.Call  `json:"call"`
+	Write   bool         `json:"write"`
+	Lines   []string     `json:"lines"`
+	Failed  bool         `json:"failed"` // the preview could not be made; it does not bind (RULES R12)
+	Target  *tool.Target `json:"target,omitempty"`
+	Moved   bool         `json:"moved,omitempty"` // the lines differ from an earlier card's (RULES R12)
+	Answers []Answer     `json:"answers"`
+}
+
+// Answer is one way to answer a card (RULES C4).
+type Answer string
+
+// The answers.
+const (
+	Apply   Answer = "apply"
+	Variant Answer = "variant"
+	Skip    Answer = "skip"
+	Approve Answer = "approve"
+	Deny    Answer = "deny"
+)
+
+// Store is what the runtime needs kept.
+type Store interface {
+	change.Applier
+
+	// Run returns fault.NotFound for an id that is not there.
+	Run(ctx context.Context, id uuid.UUID) (Run, error)
+	// Request and State decrypt; one that cannot be decrypted or read is a refusal
+	// STATE_UNREADABLE, and fault.NotFound when it was dropped.
+	Request(ctx context.Context, id uuid.UUID) (Request, error)
+	State(ctx context.Context, id uuid.UUID) (State, error)
+	// Events lists at most limit events with a sequence above after, in order.
+	Events(ctx context.Context, id uuid.UUID, after, limit int) ([]run.Event, error)
+	// LastDecision is the run's newest decision event.
+	LastDecision(ctx context.Context, id uuid.UUID) (run.Event, bool, error)
+	// Queued lists runs to pick up, oldest first.
+	Queued(ctx context.Context, limit int) ([]uuid.UUID, error)
+	// Runs pages through runs in the order of their creation ids, newest first.
+	Runs(ctx context.Context, filter Filter, page Page) ([]Run, error)
+	// PinnedOpen lists open runs that hold a pin of one of the skills (RULES S15).
+	PinnedOpen(ctx context.Context, skills []uuid.UUID) ([]uuid.UUID, error)
+}
+
+// Filter narrows a list of runs; a nil or empty field does not.
+type Filter struct {
+	Statuses        []run.Status
+	InitiatorID     *uuid.UUID
+	ConfigurationID *uuid.UUID
+	SkillID         *uuid.UUID
+}
+
+// Page is as library.Page.
+type Page struct {
+	Cursor   uuid.UUID
+	Limit    int
+	Backward bool
+}
