@@ -3,6 +3,7 @@ package change
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,6 +40,24 @@ func (c Column[T]) Table() Table { return c.table }
 // Name returns the column's name.
 func (c Column[T]) Name() string { return c.name }
 
+// Declared is a column that some room declared, as the store's test needs it.
+type Declared struct {
+	Table  Table
+	Column string
+	Sealed bool
+}
+
+// declared grows only while packages initialise.
+var declared []Declared
+
+// Columns lists every column that the rooms of this program declare.
+func Columns() []Declared { return slices.Clone(declared) }
+
+func column[T any](table Table, name string, seal bool, encode func(T) any) Column[T] {
+	declared = append(declared, Declared{Table: table, Column: name, Sealed: seal})
+	return Column[T]{table: table, name: name, encode: encode, seal: seal}
+}
+
 // To is the column set to v, or compared with it.
 func (c Column[T]) To(v T) Value { return Value{Column: c.name, Arg: c.encode(v), Seal: c.seal} }
 
@@ -67,39 +86,39 @@ func (c Column[T]) Maybe(v *T) Value {
 
 // Text declares a column of text or of a string enum.
 func Text[T ~string](table Table, name string) Column[T] {
-	return Column[T]{table: table, name: name, encode: func(v T) any { return string(v) }}
+	return column(table, name, false, func(v T) any { return string(v) })
 }
 
 // Sealed declares a text column that is encrypted at rest. It cannot be guarded.
 func Sealed(table Table, name string) Column[string] {
-	return Column[string]{table: table, name: name, encode: func(v string) any { return v }, seal: true}
+	return column(table, name, true, func(v string) any { return v })
 }
 
 // Int declares an integer column.
 func Int(table Table, name string) Column[int] {
-	return Column[int]{table: table, name: name, encode: func(v int) any { return int64(v) }}
+	return column(table, name, false, func(v int) any { return int64(v) })
 }
 
 // Bool declares a boolean column.
 func Bool(table Table, name string) Column[bool] {
-	return Column[bool]{table: table, name: name, encode: func(v bool) any { return v }}
+	return column(table, name, false, func(v bool) any { return v })
 }
 
 // ID declares a column that holds the id of a row.
 func ID(table Table, name string) Column[uuid.UUID] {
-	return Column[uuid.UUID]{table: table, name: name, encode: func(v uuid.UUID) any { return v }}
+	return column(table, name, false, func(v uuid.UUID) any { return v })
 }
 
 // JSON declares a text column that holds v as JSON. What is kept are the bytes:
 // it is never a database's own JSON type, which would rewrite them.
 func JSON[T any](table Table, name string) Column[T] {
-	return Column[T]{table: table, name: name, encode: func(v T) any {
+	return column(table, name, false, func(v T) any {
 		b, err := json.Marshal(v)
 		if err != nil {
 			panic(fmt.Sprintf("change: %s.%s cannot hold %T: %v", table, name, v, err))
 		}
 		return string(b)
-	}}
+	})
 }
 
 // TimeColumn is a column of times, which can also be guarded to lie in the past.
@@ -107,9 +126,9 @@ type TimeColumn struct{ Column[time.Time] }
 
 // Time declares a column of times (UTC, microseconds).
 func Time(table Table, name string) TimeColumn {
-	return TimeColumn{Column[time.Time]{table: table, name: name, encode: func(v time.Time) any {
+	return TimeColumn{column(table, name, false, func(v time.Time) any {
 		return v.UTC().Truncate(time.Microsecond)
-	}}}
+	})}
 }
 
 // Before guards that the column holds a time before t. NULL does not.
