@@ -1,0 +1,98 @@
+package prompt
+
+import "strings"
+
+// Section is a labelled instruction of the system message: the text of an approved
+// version, read exactly as it was approved (RULES L9, L10).
+type Section struct {
+	Name    string
+	Body    string
+	Partial bool // names bundled files, which do not exist here
+}
+
+// Input is what a run's first messages are made from.
+type Input struct {
+	// SystemPrompt is the configuration's; it is suppressed when Messages bring a
+	// system message of their own.
+	SystemPrompt string
+	Sections     []Section
+	Fenced       []Fenced
+	FencedBytes  int // bound of the whole fenced block (RULES L7)
+	NonceKey     []byte
+	Messages     []Message
+}
+
+// Composed is what the model reads first, and which fenced skills did not fit, by
+// their index in Input.Fenced.
+type Composed struct {
+	Messages []Message
+	Dropped  []int
+}
+
+// Compose puts sections into the first system message, making one if there is
+// none, and the fenced block in front of the first user message (RULES L8, L9). It
+// changes nothing of its input.
+func Compose(in Input) Composed {
+	out := Composed{Messages: make([]Message, len(in.Messages), len(in.Messages)+2)}
+	copy(out.Messages, in.Messages)
+
+	out.Messages = withSystem(out.Messages, in.SystemPrompt, in.Sections)
+	block, dropped := fence(in.Fenced, in.FencedBytes, in.NonceKey)
+	out.Dropped = dropped
+	if block != "" {
+		out.Messages = beforeFirstUser(out.Messages, block)
+	}
+	return out
+}
+
+func withSystem(messages []Message, prompt string, sections []Section) []Message {
+	for i, m := range messages {
+		if m.Role == System {
+			messages[i].Text = joinSections(m.Text, sections)
+			return messages
+		}
+	}
+	text := joinSections(prompt, sections)
+	if text == "" {
+		return messages
+	}
+	return append([]Message{{Role: System, Text: text}}, messages...)
+}
+
+func joinSections(head string, sections []Section) string {
+	parts := make([]string, 0, len(sections)+1)
+	if head != "" {
+		parts = append(parts, head)
+	}
+	for _, s := range sections {
+		parts = append(parts, s.render())
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// render is the one form of a section. The body is not trimmed, cut or escaped: an
+// approved text is read as it was approved.
+func (s Section) render() string {
+	var b strings.Builder
+	b.WriteString("# Instruction: ")
+	b.WriteString(oneLine(s.Name))
+	b.WriteString("\n\n")
+	b.WriteString(s.Body)
+	if s.Partial {
+		b.WriteString("\n\n(Files that this instruction names under references/, scripts/ or assets/ are not available here.)")
+	}
+	return b.String()
+}
+
+func beforeFirstUser(messages []Message, block string) []Message {
+	for i, m := range messages {
+		if m.Role == User {
+			messages[i].Text = block + "\n\n" + m.Text
+			return messages
+		}
+	}
+	return append(messages, Message{Role: User, Text: block})
+}
+
+// oneLine folds every run of white space, so that a name stays a label.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
