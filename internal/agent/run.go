@@ -7,6 +7,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,28 +82,35 @@ type Request struct {
 	Messages []prompt.Message `json:"messages"`
 }
 
-// State is everything a suspended run needs to go on anywhere, kept encrypted
-// until it settles (RULES R16).
+// State is everything that a suspended run needs to go on anywhere beside its row,
+// kept encrypted until it settles (RULES R16). Pins and allow-list are on the row.
 type State struct {
-	Messages   []prompt.Message `json:"messages"`   // the transcript up to the pending turn
-	Pending    []Pending        `json:"pending"`    // the calls that wait, in order
-	Suspension int              `json:"suspension"` // RULES R19
-	Pins       run.Pins         `json:"pins"`
-	// SkillAllowList as on the run: the upper bound of every resume (RULES T2).
-	SkillAllowList []string `json:"skillAllowList"`
-	MaxIterations  int      `json:"maxIterations"`
-	NonceKey       []byte   `json:"nonceKey"`
+	Messages   []prompt.Message `json:"messages"` // the transcript up to and with the pending turn
+	Pending    []Pending        `json:"pending"`  // the calls that wait, in order
+	After      []prompt.Call    `json:"after"`    // calls of the same turn that run once the pending ones have
+	Suspension int              `json:"suspension"`
+	// Schema is the JSON Schema of the input that is asked for; empty on a proposal.
+	Schema   json.RawMessage `json:"schema,omitempty"`
+	NonceKey []byte          `json:"nonceKey"`
+}
+
+// Calls are the pending calls as the model made them.
+func (s State) Calls() []prompt.Call {
+	out := make([]prompt.Call, len(s.Pending))
+	for i, p := range s.Pending {
+		out[i] = p.Call
+	}
+	return out
 }
 
 // Pending is one call of the pending turn as its card shows it.
 type Pending struct {
-	Call    prompt.Call  `json:"call"`
-	Write   bool         `json:"write"`
-	Lines   []string     `json:"lines"`
-	Failed  bool         `json:"failed"` // the preview could not be made; it does not bind (RULES R12)
-	Target  *tool.Target `json:"target,omitempty"`
-	Moved   bool         `json:"moved,omitempty"` // the lines differ from an earlier card's (RULES R12)
-	Answers []Answer     `json:"answers"`
+	Call   prompt.Call  `json:"call"`
+	Write  bool         `json:"write"` // a builtin's declared write (RULES C1)
+	Lines  []string     `json:"lines"`
+	Failed bool         `json:"failed"` // the preview could not be made; it does not bind (RULES R12)
+	Moved  bool         `json:"moved"`  // the lines differ from those of an earlier card (RULES R12)
+	Target *tool.Target `json:"target,omitempty"`
 }
 
 // Answer is one way to answer a card (RULES C4).

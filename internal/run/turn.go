@@ -12,7 +12,9 @@ import (
 
 // Call is what a turn's plan needs to know of one call.
 type Call struct {
-	Offered       bool // registered, and every gate lets it through
+	// Refused is empty for a call that may go ahead, else why it may not, whatever else
+	// the turn holds: NotOffered or InvalidArguments. Only calls that may go ahead count.
+	Refused       Disposition
 	ApprovalBound bool // RULES G2
 	Write         bool // a builtin's declared write (RULES C1)
 	Input         bool // suspends for input
@@ -24,14 +26,15 @@ type Disposition string
 
 // The dispositions. The error ones are the tokens of RULES C1.
 const (
-	Execute       Disposition = "execute"     // runs now, in turn order
-	Pend          Disposition = "pend"        // waits for a person
-	AfterDecision Disposition = "after"       // runs when the pending calls have run
-	NotOffered    Disposition = "not_offered" // RULES G4
-	OneApproval   Disposition = "one_approval_per_turn"
-	InputRefused  Disposition = "input_refused_beside_approval"
-	NotExecuted   Disposition = "not_executed_while_proposal_waits"
-	OneQuestion   Disposition = "one_question_per_turn"
+	Execute          Disposition = "execute"     // runs now, in turn order
+	Pend             Disposition = "pend"        // waits for a person
+	AfterDecision    Disposition = "after"       // runs when the pending calls have run
+	NotOffered       Disposition = "not_offered" // RULES G4
+	InvalidArguments Disposition = "invalid_arguments"
+	OneApproval      Disposition = "one_approval_per_turn"
+	InputRefused     Disposition = "input_refused_beside_approval"
+	NotExecuted      Disposition = "not_executed_while_proposal_waits"
+	OneQuestion      Disposition = "one_question_per_turn"
 )
 
 // Plan is what a turn comes to: what happens to each call, and what the run waits
@@ -76,8 +79,8 @@ func pendingCall(process bool, suspend Transition, calls []Call) int {
 
 func dispose(process bool, suspend Transition, c Call, pending bool) Disposition {
 	switch {
-	case !c.Offered:
-		return NotOffered
+	case c.Refused != "":
+		return c.Refused
 	case pending:
 		return Pend
 	case suspend.To == WaitingForApproval:
@@ -112,7 +115,7 @@ func anyOf(calls []Call, is func(Call) bool) bool { return first(calls, is) >= 0
 
 func first(calls []Call, is func(Call) bool) int {
 	for i, c := range calls {
-		if c.Offered && is(c) {
+		if c.Refused == "" && is(c) {
 			return i
 		}
 	}

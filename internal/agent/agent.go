@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/content"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/skill"
+	"github.com/countersign/countersign/internal/tool"
+	"github.com/countersign/countersign/internal/world"
+)
+
+// Skills is what the runtime reads of the library.
+type Skills interface {
+	Configuration(ctx context.Context, id uuid.UUID) (library.Configuration, error)
+	Provider(ctx context.Context, id uuid.UUID) (library.Provider, error)
+	Source(ctx context.Context, id uuid.UUID) (library.Source, error)
+	Offered(ctx context.Context, configurationID uuid.UUID) ([]library.Offered, error)
+	Dossiers(ctx context.Context, skillIDs []uuid.UUID) ([]library.Dossier, error)
+	// Facts puts dossiers beside the settings that are in force now.
+	Facts(ctx context.Context, dossiers ...library.Dossier) ([]skill.Facts, error)
+	ToolSwitches(ctx context.Context) (map[string]bool, error)
+	// NoteIntegrityFailure audits a failed integrity check once (RULES D6).
+	NoteIntegrityFailure(ctx context.Context, d library.Dossier) error
+}
+
+// People gives the actor that a user is right now: disabled users are nobody.
+type People interface {
+	Actor(ctx context.Context, id uuid.UUID) (actor.Actor, error)
+}
+
+// Settings gives the numbers that an administrator may change while the server runs.
+type Settings interface {
+	Int(ctx context.Context, name string) (int, error)
+}
+
+// The settings the runtime reads.
+const (
+	settingDefaultRounds = "agent.defaultMaxIterations"
+	settingMaxRounds     = "agent.maxIterations"
+	settingLease         = "agent.leaseSeconds"
+	settingRunWait       = "server.runWait"
+	settingFencedBytes   = "skills.maxBytes"
+)
+
+// Bell wakes whoever waits for a topic. A wake-up says only "look again".
+type Bell interface {
+	// Listen returns a channel that gets a value after each ring, folded while nobody
+	// reads, and the function that ends the listening.
+	Listen(topic change.Topic) (<-chan struct{}, func())
+}
+
+// Parts is what a runtime is made of.
+type Parts struct {
+	Store    Store
+	Skills   Skills
+	People   People
+	Settings Settings
+	Content  content.Reader
+	Models   Models
+	Tools    *tool.Registry
+	World    world.World
+	Bell     Bell
+	Log      *slog.Logger
+}
+
+// Agent is the runtime. Its methods are safe for concurrent use.
+type Agent struct {
+	Parts
+
+	mu       sync.Mutex
+	segments map[uuid.UUID]context.CancelCauseFunc // what this process executes now
+	busy     sync.WaitGroup
+}
+
+// New makes a runtime. It executes nothing until Work is called.
+func New(parts Parts) *Agent {
+	return &Agent{Parts: parts, segments: map[uuid.UUID]context.CancelCauseFunc{}}
+}
+
+// Wait returns the run once it has settled or waits for a person, or as it stands
+// after server.runWait. A caller that goes away cancels nothing.
+func (a *Agent) Wait(ctx context.Context, id uuid.UUID) (Run, error) {
+	seconds, err := a.Settings.Int(ctx, settingRunWait)
+	if err != nil {
+		return Run{}, err
+	}
+	patience := time.NewTimer(time.Duration(seconds) * time.Second)
+	defer patience.Stop()
+	rings, stop := a.Bell.Listen(change.RunTopic(id))
+	defer stop()
+	heal := time.NewTicker(healEvery)
+	defer heal.Stop()
+	for {
+		r, err := a.Store.Run(ctx, id)
+		if err != nil || r.Status.Terminal() || r.Status.Waiting() {
+			return r, err
+		}
+		select {
+		case <-rings:
+		case <-heal.C:
+		case <-patience.C:
+			return r, nil
+		case <-ctx.Done():
+			return r, ctx.Err()
+		}
+	}
+}
+
+// healEvery is how often a waiter looks without being rung: a lost wake-up costs
+// this much time and nothing else.
+const healEvery = 2 * time.Second
+
+// errLeaseLost ends a segment that no longer owns its run: it writes nothing more
+// (RULES R6).
+var errLeaseLost = fault.New(fault.Internal, "the lease on the run was lost")
+
+// errCancelled is the cause of a segment's context once its run was cancelled.
+var errCancelled = fault.New(fault.Internal, "the run was cancelled")

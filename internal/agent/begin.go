@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/skill"
+)
+
+// begin is the first segment of a run: everything that was checked at start is
+// checked again as the initiator that there is now (RULES I2, L3), then the prompt is
+// composed and the loop goes.
+func (s *segment) begin(ctx context.Context) error {
+	a := s.agent
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	request, err := a.Store.Request(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	set, err := a.lineup(ctx, s.run.ConfigurationID, s.run.Invocation, s.run.Forced)
+	if err != nil {
+		return err
+	}
+	if err := a.mayRun(ctx, s.initiator, s.configuration, set, s.run.Invocation); err != nil {
+		return s.withdrawnInstead(ctx, err)
+	}
+	sorted := set.compose(s.pins)
+	s.pins = sorted.pins // also what was approved since the start: every section is pinned (RULES P1)
+	held, err := s.holdPins(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.resolveOffer(ctx, set, held); err != nil {
+		return err
+	}
+	if err := s.compose(ctx, request, sorted, held); err != nil {
+		return err
+	}
+	return s.loop(ctx)
+}
+
+// withdrawnInstead prefers the message of a failed pin over the refusal that the
+// same change of mind causes at the invocation's check: both are true, and the pin's
+// names the ending the rules ask for (RULES P3).
+func (s *segment) withdrawnInstead(ctx context.Context, refused error) error {
+	if _, ok := fault.AsRefusal(refused); !ok {
+		return refused
+	}
+	if _, err := s.holdPins(ctx); err != nil {
+		return err
+	}
+	return refused
+}
+
+// load reads the run and who and what it works with, as they are now.
+func (s *segment) load(ctx context.Context) error {
+	a := s.agent
+	var err error
+	if s.run, err = a.Store.Run(ctx, s.id); err != nil {
+		return err
+	}
+	s.pins, s.notices, s.usage = s.run.Pins, s.run.Notices, s.run.Usage
+	if s.initiator, err = a.People.Actor(ctx, s.run.InitiatorID); err != nil {
+		return err
+	}
+	if s.initiator.IsNobody() {
+		return stopped{reason: run.ReasonPolicyDenied, message: "the person who started the run may not act any more"}
+	}
+	if s.configuration, err = a.Skills.Configuration(ctx, s.run.ConfigurationID); err != nil {
+		return goneOr(err, "the run's configuration does not exist any more")
+	}
+	provider, err := a.Skills.Provider(ctx, s.configuration.ProviderID)
+	if err != nil {
+		return goneOr(err, "the configuration's provider does not exist any more")
+	}
+	if s.model, err = a.Models.Open(provider); err != nil {
+		return stopped{reason: run.ReasonProviderFailed, message: err.Error()}
+	}
+	return nil
+}
+
+func goneOr(err error, message string) error {
+	if fault.Is(err, fault.NotFound) {
+		return stopped{reason: run.ReasonPolicyDenied, message: message}
+	}
+	return err
+}
+
+// holdPins checks the run's pins and the four-eyes rule that belongs to that check
+// (RULES P2, X7). A failing pin stops the run, which keeps the others (RULES P3).
+func (s *segment) holdPins(ctx context.Context) ([]heldPin, error) {
+	held, failed, err := s.agent.checkPins(ctx, s.pins)
+	if err != nil {
+		return nil, err
+	}
+	if len(failed) > 0 {
+		message, notices := withdrawn(failed)
+		rest := pinsWithout(s.pins, failed)
+		return nil, stopped{reason: run.ReasonInstructionWithdrawn, message: message, notices: notices, pins: &rest}
+	}
+	if process, is := s.pins.Process(); is && s.configuration.RequireSecondApprover {
+		rest := s.pins.Without(process.Skill)
+		return nil, stopped{
+			reason:  run.ReasonSecondApproverRequired,
+			message: secondApproverMessage(s.configuration.Name),
+			notices: []run.Notice{notice(run.NoticeSecondApprover)},
+			pins:    &rest,
+		}
+	}
+	return held, nil
+}
+
+func secondApproverMessage(configuration string) string {
+	return "the configuration " + configuration + " now has requireSecondApprover set, and a process is decided by its initiator alone"
+}
+
+// compose makes the first messages: sections from the pinned snapshots, fenced skills
+// from their current records (RULES L9, P1, P13). What it finds worth a notice is stored
+// before the model is asked.
+func (s *segment) compose(ctx context.Context, request Request, sorted composition, held []heldPin) error {
+	fencedBytes, err := s.agent.Settings.Int(ctx, settingFencedBytes)
+	if err != nil {
+		return err
+	}
+	s.nonceKey = s.agent.World.Secret(32)
+	in := prompt.Input{
+		SystemPrompt: s.configuration.SystemPrompt,
+		FencedBytes:  fencedBytes,
+		NonceKey:     s.nonceKey,
+		Messages:     request.Messages,
+	}
+	for _, h := range held {
+		v := h.version
+		in.Sections = append(in.Sections, prompt.Section{Name: v.Name, Body: v.Body, Partial: v.Support == skill.SupportPartial})
+	}
+	for _, m := range sorted.fenced {
+		v := m.Skill.Version
+		in.Fenced = append(in.Fenced, prompt.Fenced{Name: v.Name, Body: v.Body, Partial: v.Support == skill.SupportPartial})
+	}
+	out := prompt.Compose(in)
+	s.transcript = out.Messages
+
+	found := sorted.notices
+	for _, i := range out.Dropped {
+		found = append(found, notice(run.NoticeDroppedForSize, in.Fenced[i].Name))
+	}
+	fresh := slices.DeleteFunc(found, func(n run.Notice) bool {
+		return slices.ContainsFunc(s.notices, func(known run.Notice) bool { return known.Text == n.Text })
+	})
+	for _, broken := range sorted.broken {
+		if err := s.agent.Skills.NoteIntegrityFailure(ctx, broken); err != nil {
+			return err
+		}
+	}
+	s.notices = append(s.notices, fresh...)
+	return s.write(ctx, []change.Value{runNotices.To(orEmpty(s.notices)), runPins.To(s.pins)},
+		change.Change{Events: noticeEvents(s.agent.World.Now(), fresh)})
+}

@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// refusals is what the model reads for a call that does not run, by disposition.
+var refusals = map[run.Disposition]string{
+	run.NotOffered:   "This tool is not available in this run.",
+	run.OneApproval:  "Only one call of a turn can wait for a decision in a process run. Propose this one in a later turn.",
+	run.InputRefused: "A question cannot be asked beside a proposal. Ask it in a later turn.",
+	run.NotExecuted:  "This call was not executed because a proposal of the same turn waits for a decision.",
+	run.OneQuestion:  "Only one question can be asked in a turn.",
+}
+
+// refuseCall answers a call that may not run.
+func (s *segment) refuseCall(ctx context.Context, at int, c prompt.Call, why run.Disposition) error {
+	result := tool.Fail(string(why), refusals[why])
+	var rest change.Change
+	switch why {
+	case run.InvalidArguments:
+		result, _ = s.agent.Tools.Check(c.Tool, c.Arguments)
+	case run.NotOffered:
+		denial, _ := s.agent.Tools.Decide(c.Tool, s.offer.situation)
+		rest.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.ToolDenied).InRun(s.id).
+			With("denied", []tool.Denial{denial}).With("called", true)}
+	}
+	return s.record(ctx, at, c, result, 0, nil, rest)
+}
+
+// execute runs one call that needs nobody's approval any more and stores its step.
+func (s *segment) execute(ctx context.Context, at int, c prompt.Call) error {
+	if tool.EffectOf(s.spec(c)).Writes() {
+		return s.executeWrite(ctx, at, c)
+	}
+	result, took := s.run1(ctx, c)
+	return s.record(ctx, at, c, result, took, nil, change.Change{})
+}
+
+// executeWrite runs a write inside its fence: the pending effect is stored and the
+// lease renewed in one statement before the tool runs, and cleared with the step that
+// records the result (RULES R7). A segment that lost its lease stops here (RULES R6).
+func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call) error {
+	fence := &Fence{Tool: c.Tool, Key: s.key(c), At: s.agent.World.Now()}
+	if err := s.write(ctx, []change.Value{runFence.To(fence)}, change.Change{}); err != nil {
+		return err
+	}
+	result, took := s.run1(ctx, c)
+	rest := change.Change{}
+	if result.Write != nil {
+		rest.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.WriteExecuted).InRun(s.id).
+			With("tool", c.Tool).With("table", result.Write.Target.Table).With("id", result.Write.Target.ID).
+			With("kind", result.Write.Kind).With("completeness", result.Write.Completeness).
+			With("hookFailedAfterWrite", result.HookFailedAfterWrite)}
+	}
+	return s.record(ctx, at, c, result, took, []change.Value{runFence.To(nil)}, rest)
+}
+
+// run1 executes one call as the initiator. What the model may not read of a failure
+// goes to the log (RULES G4).
+func (s *segment) run1(ctx context.Context, c prompt.Call) (result tool.Result, tookMS int) {
+	w := s.agent.World
+	began := w.Now()
+	result, err := s.agent.Tools.Execute(ctx, c.Tool, s.toolCall(c))
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.agent.Log.Warn("a tool failed", slog.String("run", s.id.String()), slog.String("tool", c.Tool), slog.Any("error", err))
+	}
+	return result, int(w.Now().Sub(began).Milliseconds())
+}
+
+func (s *segment) spec(c prompt.Call) tool.Spec {
+	spec, _ := s.agent.Tools.Spec(c.Tool)
+	return spec
+}
+
+func (s *segment) toolCall(c prompt.Call) tool.Call {
+	return tool.Call{
+		Run: s.id, Key: s.key(c), Actor: s.initiator,
+		Subject: s.run.SubjectRecord(), Arguments: c.Arguments,
+	}
+}
+
+// key names a call for ever: no other call of the run has the same suspension, round
+// and call id, and a pending call that is executed again has the same three.
+func (s *segment) key(c prompt.Call) string {
+	return fmt.Sprintf("%d/%d/%s", s.run.Suspension, s.round, c.ID)
+}
+
+// record stores the step of a call with the state it changes and appends its result to
+// the transcript. A write step follows its tool step (RULES G6).
+func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool.Result, tookMS int, set []change.Value, rest change.Change) error {
+	step := s.event(run.EventToolCall, run.EventData{
+		Tool: c.Tool, Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
+	})
+	step.DurationMS = tookMS
+	rest.Events = append(rest.Events, step)
+	if w := result.Write; w != nil {
+		rest.Events = append(rest.Events, s.event(run.EventWrite, run.EventData{
+			Tool: c.Tool, Call: at, Table: w.Target.Table, RecordID: w.Target.ID, WriteKind: w.Kind,
+			Completeness: string(w.Completeness), HookFailedAfterWrite: result.HookFailedAfterWrite,
+		}))
+	}
+	if r := result.Report; r != nil {
+		event, value := s.report(*r)
+		rest.Events = append(rest.Events, event)
+		set = append(set, value)
+	}
+	if err := s.write(ctx, set, rest); err != nil {
+		return err
+	}
+	s.transcript = append(s.transcript, prompt.Message{
+		Role: prompt.ToolRole, CallID: c.ID, Text: resultText(result), Failed: result.IsError,
+	})
+	return nil
+}
+
+// report is the event and the run column of a process builtin's statement (RULES C2).
+func (s *segment) report(r tool.Report) (run.Event, change.Value) {
+	if p := r.Progress; p != nil {
+		return s.event(run.EventProgress, run.EventData{Position: p.Position, Total: p.Total, Done: p.Done}), runProgress.To(p)
+	}
+	return s.event(run.EventHighlight, run.EventData{Table: r.Highlight.Table, RecordID: r.Highlight.ID}), runHighlight.To(r.Highlight)
+}
+
+// resultText is a result as the model reads it: the text of a success, a small object
+// with a fixed token for an error.
+func resultText(r tool.Result) string {
+	if !r.IsError {
+		return r.Text
+	}
+	return errorText(map[string]string{"error": r.Token, "message": r.Text})
+}
+
+func errorText(fields map[string]string) string {
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return `{"error":"` + tool.TokenToolFailed + `"}` // strings always marshal
+	}
+	return string(b)
+}

@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
+)
+
+// Cancel ends a run in any open status: its initiator, an administrator or a holder of
+// run:cancel may. It is true only for whoever made the difference, stops the run at its
+// next step and aborts a model call that is under way (RULES R10).
+func (a *Agent) Cancel(ctx context.Context, by actor.Actor, id uuid.UUID) (bool, error) {
+	r, err := a.View(ctx, by, id)
+	if err != nil {
+		return false, err
+	}
+	if by.ID != r.InitiatorID && !by.May(actor.RunCancel) {
+		return false, fault.New(fault.Forbidden, "cancelling other people's runs needs the permission %s", actor.RunCancel)
+	}
+	won, err := a.cancel(ctx, by, r, run.Cancel)
+	if won {
+		a.abort(id)
+	}
+	return won, err
+}
+
+// CancelIfWaiting ends a run only while it waits for a person, and tells its status
+// after the attempt. It says nothing about the proposal it withdrew (RULES R10, I3).
+func (a *Agent) CancelIfWaiting(ctx context.Context, by actor.Actor, id uuid.UUID) (bool, run.Status, error) {
+	r, err := a.View(ctx, by, id)
+	if err != nil {
+		return false, "", err
+	}
+	if by.ID != r.InitiatorID && !by.Administrator {
+		return false, "", fault.New(fault.Forbidden, "only the run's initiator or an administrator withdraws its proposal")
+	}
+	won, err := a.cancel(ctx, by, r, run.CancelIfWaiting)
+	if err != nil {
+		return false, "", err
+	}
+	r, err = a.Store.Run(ctx, id)
+	return won, r.Status, err
+}
+
+func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transition) (bool, error) {
+	if !t.Allows(r.Status) {
+		return false, nil
+	}
+	ending, now := run.Endings[run.ReasonCancelled], a.World.Now()
+	out, err := change.One(ctx, a.Store, change.Change{
+		Updates: []change.Update{{
+			Table: runsTable, ID: r.ID,
+			If: []change.Value{runStatus.In(t.From...)},
+			Set: []change.Value{
+				runStatus.To(ending.Status), runOutcome.To(ending.Outcome), runReason.To(run.ReasonCancelled),
+				runTurnDigest.To(""), runRequest.Null(), runState.Null(),
+				runLeaseOwner.To(""), runLeaseUntil.Null(), runFinishedAt.To(now),
+			},
+		}},
+		Run: r.ID,
+		Events: []run.Event{{Kind: run.EventSettled, At: now, Data: run.EventData{
+			Status: string(ending.Status), Outcome: string(ending.Outcome), Reason: string(run.ReasonCancelled),
+		}}},
+		Audit: []audit.Entry{audit.Record(a.World, by, audit.RunEnded).InRun(r.ID).
+			With("status", ending.Status).With("reason", run.ReasonCancelled)},
+	})
+	return out.Applied, err
+}
+
+// abort stops the segment of a run if this process executes it; another replica's
+// segment notices at its next write.
+func (a *Agent) abort(id uuid.UUID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if stop, here := a.segments[id]; here {
+		stop(errCancelled)
+	}
+}

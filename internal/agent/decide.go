@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/run"
+)
+
+// Decision is a person's answer to a proposal.
+type Decision struct {
+	Run        uuid.UUID
+	TurnDigest string // of the card that was answered (RULES R19)
+	Approve    bool
+	Reason     Answer // Variant or Skip with a denial of writes, else empty (RULES R14)
+}
+
+// Decided is the detail of an ALREADY_DECIDED refusal: who was first, with what.
+type Decided struct {
+	By       uuid.UUID
+	Approved bool
+	Reason   string
+	At       time.Time
+}
+
+// verdict carries one decision through its checks.
+type verdict struct {
+	Decision
+	by            actor.Actor
+	run           Run
+	state         State
+	configuration library.Configuration
+}
+
+// Decide takes a decision on a waiting run and lets it go on (RULES R11). Every
+// refusal leaves the run as it was, and the claim, the decision's event and its audit
+// entry are one transaction: there is no claimed run without a decision, and none of
+// two deciders can be told that both won.
+func (a *Agent) Decide(ctx context.Context, by actor.Actor, d Decision) (Run, error) {
+	if d.Reason != "" && d.Approve {
+		return Run{}, fault.New(fault.BadInput, "a reason goes with a denial, not with an approval")
+	}
+	if d.Reason != "" && d.Reason != Variant && d.Reason != Skip {
+		return Run{}, fault.New(fault.BadInput, "reason must be VARIANT or SKIP")
+	}
+	r, err := a.View(ctx, by, d.Run)
+	if err != nil {
+		return Run{}, err
+	}
+	v := &verdict{Decision: d, by: by, run: r}
+	if done, err := a.repeated(ctx, v); done || err != nil {
+		return r, a.auditDecisionRefusal(ctx, v, err)
+	}
+	for _, check := range decisionChecks {
+		if err := check(ctx, a, v); err != nil {
+			return Run{}, a.auditDecisionRefusal(ctx, v, err)
+		}
+	}
+	if err := a.claimDecision(ctx, v); err != nil {
+		return Run{}, a.auditDecisionRefusal(ctx, v, err)
+	}
+	return a.Store.Run(ctx, d.Run)
+}
+
+// repeated answers for a run that does not wait for this decision: the same decider
+// repeating the same decision gets the first result, anybody else learns who decided.
+func (a *Agent) repeated(ctx context.Context, v *verdict) (same bool, err error) {
+	if v.run.Status == run.WaitingForApproval && v.TurnDigest == v.run.TurnDigest {
+		return false, nil
+	}
+	last, found, err := a.Store.LastDecision(ctx, v.run.ID)
+	if err != nil {
+		return false, err
+	}
+	if found && last.Data.TurnDigest == v.TurnDigest {
+		first := decidedBy(last)
+		if first.By == v.by.ID && first.Approved == v.Approve && first.Reason == string(v.Reason) {
+			return true, nil
+		}
+		return false, fault.Refuse(fault.AlreadyDecided, "this proposal was decided already").With(first)
+	}
+	if v.run.Status == run.WaitingForApproval {
+		return false, fault.Refuse(fault.StaleTurn, "the run waits with another proposal now; look at its card again")
+	}
+	return false, fault.Refuse(fault.NotWaiting, "the run does not wait for an approval; it is %s", v.run.Status)
+}
+
+func decidedBy(e run.Event) Decided {
+	by, _ := uuid.Parse(e.Data.DecidedBy) // written by us; the zero id if not
+	return Decided{
+		By:       by,
+		Approved: e.Data.Approved != nil && *e.Data.Approved,
+		Reason:   e.Data.DenialReason,
+		At:       e.At,
+	}
+}
+
+// claimDecision is the one moment in which a decision becomes true.
+func (a *Agent) claimDecision(ctx context.Context, v *verdict) error {
+	owner, approve := a.newOwner(), v.Approve
+	event := run.Event{Kind: run.EventDecision, At: a.World.Now(), Data: run.EventData{
+		TurnDigest: v.TurnDigest, Approved: &approve, DecidedBy: v.by.ID.String(), DenialReason: string(v.Reason),
+	}}
+	entry := audit.Record(a.World, v.by, audit.RunDecided).InRun(v.run.ID).
+		With("approved", v.Approve).With("reason", v.Reason).With("turnDigest", v.TurnDigest)
+	guards := []change.Value{runSuspension.Is(v.state.Suspension), runTurnDigest.Is(v.TurnDigest)}
+	won, err := a.claim(ctx, v.run.ID, run.Decide, owner, guards, nil,
+		change.Change{Events: []run.Event{event}, Audit: []audit.Entry{entry}})
+	if err != nil {
+		return err
+	}
+	if !won {
+		return a.lostClaim(ctx, v)
+	}
+	decision := resumption{approve: v.Approve, reason: v.Reason, by: v.by.ID, state: v.state}
+	a.launch(v.run.ID, owner, func(s *segment, ctx context.Context) error { return s.resume(ctx, decision) })
+	return nil
+}
+
+// lostClaim says who was faster.
+func (a *Agent) lostClaim(ctx context.Context, v *verdict) error {
+	last, found, err := a.Store.LastDecision(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	if found && last.Data.TurnDigest == v.TurnDigest {
+		return fault.Refuse(fault.AlreadyDecided, "this proposal was decided while you looked at it").With(decidedBy(last))
+	}
+	return fault.Refuse(fault.ClaimLost, "the run changed while your decision arrived; look at it again")
+}
+
+func (a *Agent) auditDecisionRefusal(ctx context.Context, v *verdict, refused error) error {
+	refusal, ok := fault.AsRefusal(refused)
+	if !ok {
+		return refused
+	}
+	entry := audit.Record(a.World, v.by, audit.RunDecisionRefused).InRun(v.run.ID).
+		With("code", refusal.Code).With("approve", v.Approve)
+	if _, err := change.One(ctx, a.Store, change.Change{Audit: []audit.Entry{entry}}); err != nil {
+		return err
+	}
+	return refused
+}

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
+)
+
+// Input is a person's answer to a question of the run.
+type Input struct {
+	Run        uuid.UUID
+	TurnDigest string
+	Values     json.RawMessage // an object that fits the pending schema
+}
+
+// inputChecks are the decision checks that an answer passes too.
+var inputChecks = []func(context.Context, *Agent, *verdict) error{
+	processInitiator,
+	processState,
+	processFourEyes,
+	mayAnswer,
+	configurationUsable,
+	stateReadable,
+}
+
+// SubmitInput answers the question a run waits with and lets it go on. Values that do
+// not fit the schema are refused before the claim and consume nothing (RULES R13).
+func (a *Agent) SubmitInput(ctx context.Context, by actor.Actor, in Input) (Run, error) {
+	r, err := a.View(ctx, by, in.Run)
+	if err != nil {
+		return Run{}, err
+	}
+	v := &verdict{Decision: Decision{Run: in.Run, TurnDigest: in.TurnDigest, Approve: true}, by: by, run: r}
+	if r.Status != run.WaitingForInput {
+		return Run{}, a.auditDecisionRefusal(ctx, v, fault.Refuse(fault.NotWaiting, "the run does not wait for input; it is %s", r.Status))
+	}
+	for _, check := range inputChecks {
+		if err := check(ctx, a, v); err != nil {
+			return Run{}, a.auditDecisionRefusal(ctx, v, err)
+		}
+	}
+	if in.TurnDigest != run.TurnDigest(v.state.Suspension, v.state.Calls()) {
+		return Run{}, a.auditDecisionRefusal(ctx, v, fault.Refuse(fault.StaleTurn, "the run waits with another question now; look at it again"))
+	}
+	if err := fits(v.state.Schema, in.Values); err != nil {
+		return Run{}, err
+	}
+	if err := a.claimInput(ctx, v, in.Values); err != nil {
+		return Run{}, a.auditDecisionRefusal(ctx, v, err)
+	}
+	return a.Store.Run(ctx, in.Run)
+}
+
+// mayAnswer: a question is its initiator's; somebody else answers it with the grant
+// that decides other people's runs.
+func mayAnswer(_ context.Context, _ *Agent, v *verdict) error {
+	if !v.own() && !v.by.May(actor.RunApprove) {
+		return fault.New(fault.Forbidden, "answering other people's runs needs the permission %s", actor.RunApprove)
+	}
+	return nil
+}
+
+func (a *Agent) claimInput(ctx context.Context, v *verdict, values json.RawMessage) error {
+	owner := a.newOwner()
+	event := run.Event{Kind: run.EventInput, At: a.World.Now(), Data: run.EventData{
+		TurnDigest: v.TurnDigest, DecidedBy: v.by.ID.String(), Bytes: len(values),
+	}}
+	entry := audit.Record(a.World, v.by, audit.RunDecided).InRun(v.run.ID).With("input", true).With("turnDigest", v.TurnDigest)
+	guards := []change.Value{runSuspension.Is(v.state.Suspension), runTurnDigest.Is(v.TurnDigest)}
+	won, err := a.claim(ctx, v.run.ID, run.Answer, owner, guards, nil,
+		change.Change{Events: []run.Event{event}, Audit: []audit.Entry{entry}})
+	if err != nil {
+		return err
+	}
+	if !won {
+		return fault.Refuse(fault.ClaimLost, "the run changed while your answer arrived; look at it again")
+	}
+	with := resumption{by: v.by.ID, state: v.state, values: run.CanonicalJSON(values)}
+	a.launch(v.run.ID, owner, func(s *segment, ctx context.Context) error { return s.resume(ctx, with) })
+	return nil
+}
+
+// fits validates values against the schema of a question. Only keys that the schema
+// declares are taken (RULES R13).
+func fits(schema, values json.RawMessage) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "reading the question's schema")
+	}
+	object, isObject := doc.(map[string]any)
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noReferences{})
+	if err := compiler.AddResource("question:schema", doc); err != nil {
+		return fault.Wrap(fault.Internal, err, "reading the question's schema")
+	}
+	compiled, err := compiler.Compile("question:schema")
+	if err != nil || !isObject {
+		return fault.Wrap(fault.Internal, err, "compiling the question's schema")
+	}
+	given, err := jsonschema.UnmarshalJSON(bytes.NewReader(values))
+	if err != nil {
+		return fault.New(fault.BadInput, "values is not JSON")
+	}
+	answers, ok := given.(map[string]any)
+	if !ok {
+		return fault.New(fault.BadInput, "values must be an object")
+	}
+	declared, _ := object["properties"].(map[string]any)
+	for key := range answers {
+		if _, known := declared[key]; !known {
+			return fault.Refuse(fault.InputInvalid, "the question does not ask for %q", key)
+		}
+	}
+	if err := compiled.Validate(given); err != nil {
+		return fault.Refuse(fault.InputInvalid, "the values do not fit the question: %s", err)
+	}
+	return nil
+}
+
+// noReferences refuses a schema that points outside itself.
+type noReferences struct{}
+
+func (noReferences) Load(url string) (any, error) {
+	return nil, fmt.Errorf("the schema refers to %s, outside itself", url)
+}

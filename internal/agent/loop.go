@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+)
+
+// loop asks the model and does what it asks for, round by round, until it answers,
+// the run waits for a person, or the rounds are used up.
+func (s *segment) loop(ctx context.Context) error {
+	rounds, err := s.agent.rounds(ctx, s.run.MaxIterations)
+	if err != nil {
+		return err
+	}
+	for s.round = 1; s.round <= rounds; s.round++ {
+		turn, called, err := s.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if len(turn.Calls) == 0 {
+			return s.settle(ctx, stopped{reason: run.ReasonCompleted, answer: turn.Text, events: []run.Event{called}})
+		}
+		if err := s.write(ctx, []change.Value{runUsage.To(s.usage)}, change.Change{Events: []run.Event{called}}); err != nil {
+			return err
+		}
+		waits, err := s.take(ctx, turn)
+		if err != nil || waits {
+			return err
+		}
+	}
+	s.round = rounds
+	return s.settle(ctx, stopped{
+		reason:  run.ReasonMaxIterations,
+		message: "the run used its " + strconv.Itoa(rounds) + " model rounds without an answer",
+	})
+}
+
+// rounds is the cap of one segment (RULES R9): the caller's, within the ceiling, else
+// the default. Both settings are read on every call.
+func (a *Agent) rounds(ctx context.Context, asked int) (int, error) {
+	ceiling, err := a.Settings.Int(ctx, settingMaxRounds)
+	if err != nil {
+		return 0, err
+	}
+	if asked < 1 {
+		if asked, err = a.Settings.Int(ctx, settingDefaultRounds); err != nil {
+			return 0, err
+		}
+	}
+	return min(asked, ceiling), nil
+}
+
+// ask calls the model once. The event it returns is not stored yet.
+func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
+	w := s.agent.World
+	began := w.Now()
+	request := TurnRequest{Model: s.configuration.Model, Messages: s.transcript, Tools: s.offer.definitions}
+	if subject := s.run.SubjectRecord(); subject != nil {
+		request.SubjectID = subject.ID
+	}
+	turn, err := s.model.Turn(ctx, request, nil)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return Turn{}, run.Event{}, cause
+		}
+		return Turn{}, run.Event{}, err
+	}
+	s.usage.InputTokens += turn.Usage.InputTokens
+	s.usage.OutputTokens += turn.Usage.OutputTokens
+	event := s.event(run.EventModelCall, run.EventData{
+		Calls: len(turn.Calls), Bytes: len(turn.Text),
+		InputTokens: turn.Usage.InputTokens, OutputTokens: turn.Usage.OutputTokens,
+	})
+	event.DurationMS = int(event.At.Sub(began).Milliseconds())
+	return turn, event, nil
+}
+
+// take does what one turn asks for: refuses what may not run, runs what may, and
+// suspends if something waits for a person. The pending calls come last in the stored
+// turn, after the results of the others (RULES C1).
+func (s *segment) take(ctx context.Context, turn Turn) (waits bool, err error) {
+	plan := s.plan(turn.Calls)
+	var now, pending, after []int
+	for i, d := range plan.Calls {
+		switch d {
+		case run.Pend:
+			pending = append(pending, i)
+		case run.AfterDecision:
+			after = append(after, i)
+		default:
+			now = append(now, i)
+		}
+	}
+	message := prompt.Message{Role: prompt.Assistant, Text: turn.Text}
+	for _, i := range append(append(now[:len(now):len(now)], after...), pending...) {
+		message.Calls = append(message.Calls, turn.Calls[i])
+	}
+	s.transcript = append(s.transcript, message)
+	for _, i := range now {
+		if plan.Calls[i] != run.Execute {
+			err = s.refuseCall(ctx, i, turn.Calls[i], plan.Calls[i])
+		} else {
+			err = s.execute(ctx, i, turn.Calls[i])
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if len(pending) == 0 {
+		return false, nil
+	}
+	return true, s.suspend(ctx, plan.Suspend, pick(turn.Calls, pending), pick(turn.Calls, after))
+}
+
+func pick(calls []prompt.Call, at []int) []prompt.Call {
+	out := make([]prompt.Call, len(at))
+	for i, n := range at {
+		out[i] = calls[n]
+	}
+	return out
+}

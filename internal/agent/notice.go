@@ -1,0 +1,27 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/countersign/countersign/internal/run"
+)
+
+// noticeTexts says each notice in English, for clients without a catalogue.
+var noticeTexts = map[run.NoticeCode]string{
+	run.NoticeIntegritySkipped:  "The stored text of %s is not what was synced; it was left out.",
+	run.NoticeDroppedForSize:    "%s did not fit into the fenced block and was left out.",
+	run.NoticeProcessSkipped:    "%s is a process and only starts when it is invoked; it was left out.",
+	run.NoticeUnreadableProcess: "The process marker of %s cannot be read; it was left out.",
+	run.NoticeInstructionGone:   "%s may not instruct any more: %s.",
+	run.NoticePreviewMoved:      "What %s would change is no longer what the card showed.",
+	run.NoticeSecondApprover:    "The configuration now requires a second approver.",
+}
+
+// notice makes a notice whose text fills the code's sentence with the arguments.
+func notice(code run.NoticeCode, args ...string) run.Notice {
+	filled := make([]any, len(args))
+	for i, arg := range args {
+		filled[i] = arg
+	}
+	return run.Notice{Code: code, Args: args, Text: fmt.Sprintf(noticeTexts[code], filled...)}
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// offer is which tools a segment may call, as resolved when it began.
+type offer struct {
+	situation   tool.Situation
+	definitions []prompt.Definition
+}
+
+// situation is what the gates decide by (RULES T6): the skill list is an argument,
+// everything else is read live.
+func (a *Agent) situation(ctx context.Context, who actor.Actor, c library.Configuration, skillList, callerList []string) (tool.Situation, error) {
+	switches, err := a.Skills.ToolSwitches(ctx)
+	if err != nil {
+		return tool.Situation{}, err
+	}
+	provider, err := a.Skills.Provider(ctx, c.ProviderID)
+	if err != nil {
+		return tool.Situation{}, err
+	}
+	return tool.Situation{
+		Tools:               switches,
+		Administrator:       who.Administrator,
+		ConfigurationGroups: c.AllowedToolGroups,
+		SkillList:           skillList,
+		CallerList:          callerList,
+		Zone:                tool.Zone(provider.TrustZone),
+	}, nil
+}
+
+// resolveOffer fixes what this segment may call. The stored list is the upper bound,
+// the live one may take tools away and never adds one (RULES T2, T3). What is denied is
+// audited once a resolution (RULES T6).
+func (s *segment) resolveOffer(ctx context.Context, set lineup, held []heldPin) error {
+	a := s.agent
+	list := run.Shrink(s.run.SkillAllowList, set.allowList(held))
+	situation, err := a.situation(ctx, s.initiator, s.configuration, list, s.run.CallerTools)
+	if err != nil {
+		return err
+	}
+	s.offer = offer{situation: situation}
+	var denied []tool.Denial
+	for _, e := range a.Tools.Explain(situation) {
+		if e.Denial != nil {
+			denied = append(denied, *e.Denial)
+			continue
+		}
+		s.offer.definitions = append(s.offer.definitions, e.Spec.Definition)
+	}
+	if len(denied) == 0 {
+		return nil
+	}
+	entry := audit.Record(a.World, s.initiator, audit.ToolDenied).InRun(s.id).With("denied", denied)
+	return s.write(ctx, nil, change.Change{Audit: []audit.Entry{entry}})
+}
+
+// plan says what happens to each call of a turn, before any of them runs.
+func (s *segment) plan(calls []prompt.Call) run.Plan {
+	facts := make([]run.Call, len(calls))
+	for i, c := range calls {
+		facts[i] = s.facts(c)
+	}
+	_, process := s.pins.Process()
+	return run.PlanTurn(process, facts)
+}
+
+func (s *segment) facts(c prompt.Call) run.Call {
+	tools := s.agent.Tools
+	if _, denied := tools.Decide(c.Tool, s.offer.situation); denied {
+		return run.Call{Refused: run.NotOffered}
+	}
+	if _, ok := tools.Check(c.Tool, c.Arguments); !ok {
+		return run.Call{Refused: run.InvalidArguments}
+	}
+	spec, _ := tools.Spec(c.Tool)
+	bound := tool.ApprovalBound(spec, tool.Approvals{})
+	return run.Call{
+		ApprovalBound: bound,
+		Write:         tool.DeclaredWrite(spec),
+		Input:         spec.RequiresInput,
+		PlainRead:     !spec.Remote && !bound && !tool.EffectOf(spec).Writes(),
+	}
+}

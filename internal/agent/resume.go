@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// resumption is what a suspended run goes on with.
+type resumption struct {
+	approve bool
+	reason  Answer
+	by      uuid.UUID
+	state   State
+	values  []byte // of an answered question: the validated input
+}
+
+// resume goes on after a decision: pins are checked before anything runs (RULES P2),
+// previews are recomputed before an approved write (RULES R12), and the pending calls
+// are the segment's first steps (RULES R3).
+func (s *segment) resume(ctx context.Context, with resumption) error {
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	s.transcript, s.nonceKey = with.state.Messages, with.state.NonceKey
+	held, err := s.holdPins(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := s.agent.lineup(ctx, s.run.ConfigurationID, s.run.Invocation, s.run.Forced)
+	if err != nil {
+		return err
+	}
+	if err := s.resolveOffer(ctx, set, held); err != nil {
+		return err
+	}
+	if with.approve {
+		if moved := s.compare(ctx, with.state.Pending); moved != nil {
+			return s.showAgain(ctx, with.state, moved)
+		}
+	}
+	for i, p := range with.state.Pending {
+		if err := s.carryOut(ctx, i, p.Call, with); err != nil {
+			return err
+		}
+	}
+	for i, c := range with.state.After {
+		if err := s.afterDecision(ctx, len(with.state.Pending)+i, c); err != nil {
+			return err
+		}
+	}
+	return s.loop(ctx)
+}
+
+// carryOut does with one pending call what was decided about it.
+func (s *segment) carryOut(ctx context.Context, at int, c prompt.Call, with resumption) error {
+	switch {
+	case with.values != nil:
+		return s.record(ctx, at, c, tool.OK(string(with.values)), 0, nil, change.Change{})
+	case !with.approve:
+		return s.deny(ctx, at, c, with)
+	default:
+		return s.afterDecision(ctx, at, c)
+	}
+}
+
+// afterDecision runs a call of a turn that waited, if the gates still let it through:
+// the live list may have lost the tool meanwhile (RULES T3).
+func (s *segment) afterDecision(ctx context.Context, at int, c prompt.Call) error {
+	if refused := s.facts(c).Refused; refused != "" {
+		return s.refuseCall(ctx, at, c, refused)
+	}
+	return s.execute(ctx, at, c)
+}
+
+// deny gives the model the fixed result of a denial: who declined, and for a write the
+// closed reason (RULES R14).
+func (s *segment) deny(ctx context.Context, at int, c prompt.Call, with resumption) error {
+	fields := map[string]string{"error": tokenDenied, "decided_by": s.decider(with.by)}
+	if with.reason != "" {
+		fields["reason"] = string(with.reason)
+	}
+	step := s.event(run.EventToolCall, run.EventData{Tool: c.Tool, Call: at, IsError: true, Token: tokenDenied})
+	if err := s.write(ctx, nil, change.Change{Events: []run.Event{step}}); err != nil {
+		return err
+	}
+	s.transcript = append(s.transcript, prompt.Message{
+		Role: prompt.ToolRole, CallID: c.ID, Text: errorText(fields), Failed: true,
+	})
+	return nil
+}
+
+// tokenDenied is the token of a declined call.
+const tokenDenied = "approval_denied"
+
+// decider is what the model is told about who decided: a role, never a name.
+func (s *segment) decider(by uuid.UUID) string {
+	switch by {
+	case uuid.Nil:
+		return "unknown"
+	case s.run.InitiatorID:
+		return "run_owner"
+	default:
+		return "other_user"
+	}
+}
+
+// compare recomputes every pending preview and returns the fresh cards if any that
+// binds differs (RULES R12). One that failed at suspension does not bind; one that fails
+// now refuses, so its card comes again with the lines that still bind.
+func (s *segment) compare(ctx context.Context, pending []Pending) []Pending {
+	fresh, differs := make([]Pending, len(pending)), false
+	for i, old := range pending {
+		fresh[i] = s.card(ctx, old.Call)
+		switch {
+		case old.Failed:
+		case fresh[i].Failed:
+			fresh[i] = old
+			fresh[i].Moved, differs = true, true
+		case !slices.Equal(old.Lines, fresh[i].Lines):
+			fresh[i].Moved, differs = true, true
+		}
+	}
+	if !differs {
+		return nil
+	}
+	return fresh
+}
+
+// showAgain suspends with fresh cards: what was approved is not what would happen.
+func (s *segment) showAgain(ctx context.Context, state State, fresh []Pending) error {
+	state.Pending, state.Suspension = fresh, state.Suspension+1
+	for _, p := range fresh {
+		if p.Moved {
+			s.notices = append(s.notices, notice(run.NoticePreviewMoved, p.Call.Tool))
+		}
+	}
+	if err := s.write(ctx, nil, change.Change{Events: noticeEvents(s.agent.World.Now(), s.notices[len(s.run.Notices):])}); err != nil {
+		return err
+	}
+	return s.park(ctx, run.SuspendForApproval, state)
+}

@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+)
+
+// segment is one uninterrupted execution of a run by one worker. Everything it
+// writes is guarded by its lease. It belongs to one goroutine; only heartbeat runs
+// beside it and touches nothing but stop.
+type segment struct {
+	agent *Agent
+	id    uuid.UUID
+	owner string
+	stop  context.CancelCauseFunc
+
+	run           Run
+	initiator     actor.Actor
+	configuration library.Configuration
+	model         Model
+	offer         offer
+	pins          run.Pins
+	notices       []run.Notice
+	transcript    []prompt.Message
+	nonceKey      []byte
+	usage         Usage
+	round         int
+}
+
+// heartbeat renews the lease at a third of its length, and stops the segment when
+// the lease is gone.
+func (s *segment) heartbeat(ctx context.Context) {
+	for {
+		seconds, err := s.agent.Settings.Int(ctx, settingLease)
+		if err != nil {
+			seconds = 60
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(seconds) * time.Second / 3):
+		}
+		if err := s.write(ctx, nil, change.Change{}); errors.Is(err, errLeaseLost) {
+			s.stop(errLeaseLost)
+			return
+		}
+	}
+}
+
+// write makes one change of the segment: set and whatever rest holds, guarded by the
+// lease, which it renews. It returns errLeaseLost when the run is not this segment's
+// any more; then nothing of the change is stored.
+func (s *segment) write(ctx context.Context, set []change.Value, rest change.Change) error {
+	until, err := s.agent.leaseUntil(ctx)
+	if err != nil {
+		return err
+	}
+	return s.guarded(ctx, append(set, runLeaseUntil.To(until)), rest)
+}
+
+func (s *segment) guarded(ctx context.Context, set []change.Value, rest change.Change) error {
+	rest.Run = s.id
+	rest.Updates = append(rest.Updates, change.Update{
+		Table: runsTable, ID: s.id,
+		If:  []change.Value{runStatus.Is(run.Running), runLeaseOwner.Is(s.owner)},
+		Set: set,
+	})
+	out, err := change.One(ctx, s.agent.Store, rest)
+	if err != nil {
+		return err
+	}
+	if !out.Applied {
+		return errLeaseLost
+	}
+	return nil
+}
+
+// event makes an event of the current round, now.
+func (s *segment) event(kind run.EventKind, data run.EventData) run.Event {
+	return run.Event{Kind: kind, Round: s.round, At: s.agent.World.Now(), Data: data}
+}
+
+func noticeEvents(at time.Time, notices []run.Notice) []run.Event {
+	events := make([]run.Event, len(notices))
+	for i, n := range notices {
+		events[i] = run.Event{Kind: run.EventNotice, At: at, Data: run.EventData{Code: string(n.Code), Args: n.Args, Text: n.Text}}
+	}
+	return events
+}
+
+// stopped is an ending that is not an error of the server: it becomes the run's
+// reason and message.
+type stopped struct {
+	reason  run.Reason
+	message string
+	answer  string
+	pins    *run.Pins    // nil keeps the run's
+	notices []run.Notice // added to the run's
+	events  []run.Event  // stored with the settling, before it
+}
+
+func (s stopped) Error() string { return string(s.reason) + ": " + s.message }
+
+// endingOf reads an ending out of an error: a stop of ours, or a provider that failed.
+func endingOf(err error) (stopped, bool) {
+	var ending stopped
+	if errors.As(err, &ending) {
+		return ending, true
+	}
+	var failed *ProviderError
+	if errors.As(err, &failed) {
+		return stopped{reason: run.ReasonProviderFailed, message: failed.Message}, true
+	}
+	if refusal, ok := fault.AsRefusal(err); ok {
+		return stopped{reason: run.ReasonPolicyDenied, message: refusal.Message}, true
+	}
+	return stopped{}, false
+}
+
+// settle ends the run (RULES R1, R2): the table of endings says with which status,
+// what only a run under way needs is dropped (RULES R16), a fence that still stands
+// stays, so that the card can say "check the record" (RULES R7).
+func (s *segment) settle(ctx context.Context, e stopped) error {
+	a := s.agent
+	ending, now := run.Endings[e.reason], a.World.Now()
+	s.notices = append(s.notices, e.notices...)
+	set := []change.Value{
+		runStatus.To(ending.Status), runOutcome.To(ending.Outcome), runReason.To(e.reason),
+		runTruncated.To(ending.Truncated), runMessage.To(e.message), runAnswer.To(e.answer),
+		runNotices.To(orEmpty(s.notices)), runUsage.To(s.usage), runTurnDigest.To(""),
+		runRequest.Null(), runState.Null(), runLeaseOwner.To(""), runLeaseUntil.Null(), runFinishedAt.To(now),
+	}
+	if e.pins != nil {
+		set = append(set, runPins.To(*e.pins))
+	}
+	events := append(e.events, noticeEvents(now, e.notices)...)
+	events = append(events, s.event(run.EventSettled, run.EventData{
+		Status: string(ending.Status), Outcome: string(ending.Outcome), Reason: string(e.reason),
+	}))
+	entry := audit.Record(a.World, s.initiator, audit.RunEnded).InRun(s.id).
+		With("status", ending.Status).With("reason", e.reason)
+	return s.guarded(ctx, set, change.Change{Events: events, Audit: []audit.Entry{entry}})
+}
+
+// encode is v as the store keeps it, or an internal fault.
+func encode(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", fault.Wrap(fault.Internal, err, "storing the run's state")
+	}
+	return string(b), nil
+}

@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// maySee: a run is its initiator's, and that of whoever watches or decides runs.
+func maySee(by actor.Actor, r Run) bool {
+	return by.ID == r.InitiatorID || by.May(actor.RunRead) || by.May(actor.RunApprove)
+}
+
+// View returns a run the actor may see; any other does not exist for them.
+func (a *Agent) View(ctx context.Context, by actor.Actor, id uuid.UUID) (Run, error) {
+	if by.IsNobody() {
+		return Run{}, fault.New(fault.Unauthenticated, "sign in to see runs")
+	}
+	r, err := a.Store.Run(ctx, id)
+	if err == nil && !maySee(by, r) {
+		return Run{}, fault.New(fault.NotFound, "there is no such run")
+	}
+	return r, err
+}
+
+// Runs pages through the runs the actor may see, newest first.
+func (a *Agent) Runs(ctx context.Context, by actor.Actor, f Filter, page Page) ([]Run, error) {
+	switch {
+	case by.IsNobody():
+		return nil, fault.New(fault.Unauthenticated, "sign in to see runs")
+	case by.May(actor.RunRead), by.May(actor.RunApprove):
+	case f.InitiatorID != nil && *f.InitiatorID != by.ID:
+		return nil, nil
+	default:
+		f.InitiatorID = &by.ID
+	}
+	return a.Store.Runs(ctx, f, page)
+}
+
+// Inbox pages through the runs that wait for a person, as far as the actor may see
+// them.
+func (a *Agent) Inbox(ctx context.Context, by actor.Actor, page Page) ([]Run, error) {
+	return a.Runs(ctx, by, Filter{Statuses: []run.Status{run.WaitingForApproval, run.WaitingForInput}}, page)
+}
+
+// Card is what a waiting run shows to one viewer.
+type Card struct {
+	TurnDigest string
+	IsProcess  bool
+	Answers    []Answer // what this viewer may answer; empty when they may only look
+	Calls      []CardCall
+	Input      *CardInput // of a question; then Calls is empty
+}
+
+// CardCall is one pending call. Lines is empty for a viewer who may not read the
+// record it is about (RULES G7).
+type CardCall struct {
+	Index     int
+	Tool      string
+	Arguments json.RawMessage
+	Lines     []string
+	Failed    bool
+	Stale     bool
+	Target    *tool.Target
+}
+
+// CardInput is a question and the JSON Schema of its answer.
+type CardInput struct {
+	Tool   string
+	Schema json.RawMessage
+}
+
+// Card returns the card of a waiting run, nil when it does not wait.
+func (a *Agent) Card(ctx context.Context, by actor.Actor, r Run) (*Card, error) {
+	if !r.Status.Waiting() {
+		return nil, nil
+	}
+	state, err := a.Store.State(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	_, process := r.Pins.Process()
+	v := &verdict{by: by, run: r, state: state}
+	card := &Card{TurnDigest: r.TurnDigest, IsProcess: process}
+	if r.Status == run.WaitingForInput {
+		card.Input = &CardInput{Tool: state.Pending[0].Call.Tool, Schema: state.Schema}
+		return card, nil
+	}
+	card.Answers = v.answers()
+	for i, p := range state.Pending {
+		call := CardCall{Index: i, Tool: p.Call.Tool, Failed: p.Failed, Stale: p.Moved, Target: p.Target}
+		if a.mayReadTarget(ctx, by, r, p) {
+			call.Arguments, call.Lines = p.Call.Arguments, p.Lines
+		}
+		card.Calls = append(card.Calls, call)
+	}
+	return card, nil
+}
+
+// answers are the ways this viewer may answer the card: a process run's are its
+// initiator's alone (RULES C4, X5).
+func (v *verdict) answers() []Answer {
+	switch {
+	case v.process() && !v.own(), !v.own() && !v.by.May(actor.RunApprove):
+		return nil
+	case v.process() && v.writes():
+		return v.permitted(Apply, Variant, Skip)
+	default:
+		return v.permitted(Approve, Deny)
+	}
+}
+
+// permitted drops the approving answer for an initiator who may only deny (RULES I5).
+func (v *verdict) permitted(approving Answer, others ...Answer) []Answer {
+	if v.own() && !v.by.May(actor.RunApproveOwn) {
+		return others
+	}
+	return append([]Answer{approving}, others...)
+}
+
+// mayReadTarget: the initiator made the proposal and sees it; anybody else must be
+// able to read the record.
+func (a *Agent) mayReadTarget(ctx context.Context, by actor.Actor, r Run, p Pending) bool {
+	if by.ID == r.InitiatorID || by.Administrator {
+		return true
+	}
+	if p.Target == nil {
+		return by.May(actor.ContentRead)
+	}
+	_, err := a.Content.Read(ctx, by, p.Target.Table, p.Target.ID)
+	return err == nil
+}
+
+// Events lists stored events of a run the actor may see.
+func (a *Agent) Events(ctx context.Context, by actor.Actor, id uuid.UUID, after, limit int) ([]run.Event, error) {
+	if _, err := a.View(ctx, by, id); err != nil {
+		return nil, err
+	}
+	return a.Store.Events(ctx, id, after, limit)
+}
+
+// followBatch is how many events one read of a follower takes.
+const followBatch = 200
+
+// Follow streams a run's events after a sequence: what is stored, then what comes, each
+// once and in order, until the run is terminal (RULES R5). It reads the table from its
+// cursor whenever it is rung, so a slow reader costs nothing and a lost ring only time.
+func (a *Agent) Follow(ctx context.Context, by actor.Actor, id uuid.UUID, after int) iter.Seq2[run.Event, error] {
+	return func(yield func(run.Event, error) bool) {
+		rings, stop := a.Bell.Listen(change.RunTopic(id))
+		defer stop()
+		heal := time.NewTicker(healEvery)
+		defer heal.Stop()
+		for {
+			r, err := a.View(ctx, by, id) // before the events: a terminal run gets no more
+			if err != nil {
+				yield(run.Event{}, err)
+				return
+			}
+			events, err := a.Store.Events(ctx, id, after, followBatch)
+			if err != nil {
+				yield(run.Event{}, err)
+				return
+			}
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+				after = e.Sequence
+			}
+			switch {
+			case len(events) == followBatch:
+				continue
+			case r.Status.Terminal():
+				return
+			}
+			select {
+			case <-rings:
+			case <-heal.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

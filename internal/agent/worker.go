@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
+)
+
+// maxSegments bounds what one process executes at once; further runs stay queued.
+const maxSegments = 64
+
+// Work picks up queued runs until ctx ends, then waits for the segments this process
+// executes. It is the worker of this replica; several replicas may work one queue,
+// because picking up is a compare-and-set on the run's row.
+func (a *Agent) Work(ctx context.Context) {
+	rings, stop := a.Bell.Listen(change.QueueTopic)
+	defer stop()
+	heal := time.NewTicker(healEvery)
+	defer heal.Stop()
+	for ctx.Err() == nil {
+		a.pickUp(ctx)
+		select {
+		case <-rings:
+		case <-heal.C:
+		case <-ctx.Done():
+		}
+	}
+	a.busy.Wait()
+}
+
+// pickUp claims what is queued, as far as this process has room.
+func (a *Agent) pickUp(ctx context.Context) {
+	room := maxSegments - a.executing()
+	if room <= 0 {
+		return
+	}
+	ids, err := a.Store.Queued(ctx, room)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.Log.Error("reading the queue failed", slog.Any("error", err))
+		}
+		return
+	}
+	for _, id := range ids {
+		owner := a.newOwner()
+		now := a.World.Now()
+		claimed, err := a.claim(ctx, id, run.PickUp, owner, nil, []change.Value{runStartedAt.To(now)}, change.Change{})
+		if err != nil {
+			a.Log.Error("picking a run up failed", slog.String("run", id.String()), slog.Any("error", err))
+			return
+		}
+		if claimed {
+			a.launch(id, owner, (*segment).begin)
+		}
+	}
+}
+
+// claim moves a run to running and gives its lease to owner, in one statement that
+// must hit one row; guards narrow it, set and rest are stored in the same transaction.
+// False means that somebody else was first.
+func (a *Agent) claim(ctx context.Context, id uuid.UUID, t run.Transition, owner string, guards, set []change.Value, rest change.Change) (bool, error) {
+	until, err := a.leaseUntil(ctx)
+	if err != nil {
+		return false, err
+	}
+	rest.Updates = append(rest.Updates, change.Update{
+		Table: runsTable, ID: id,
+		If:  append(guards, runStatus.In(t.From...)),
+		Set: append(set, runStatus.To(t.To), runLeaseOwner.To(owner), runLeaseUntil.To(until)),
+	})
+	rest.Run = id
+	out, err := change.One(ctx, a.Store, rest)
+	return out.Applied, err
+}
+
+func (a *Agent) leaseUntil(ctx context.Context) (time.Time, error) {
+	seconds, err := a.Settings.Int(ctx, settingLease)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return a.World.Now().Add(time.Duration(seconds) * time.Second), nil
+}
+
+func (a *Agent) newOwner() string { return a.World.NewID().String() }
+
+func (a *Agent) executing() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.segments)
+}
+
+// launch runs one segment of a claimed run in a goroutine of its own. It outlives the
+// request that caused it: what ends it is the run's end, its suspension, a cancel or a
+// lost lease.
+func (a *Agent) launch(id uuid.UUID, owner string, step func(*segment, context.Context) error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	a.mu.Lock()
+	a.segments[id] = cancel
+	a.mu.Unlock()
+	a.busy.Add(1)
+	go func() {
+		defer a.busy.Done()
+		defer func() {
+			a.mu.Lock()
+			delete(a.segments, id)
+			a.mu.Unlock()
+			cancel(nil)
+		}()
+		s := &segment{agent: a, id: id, owner: owner, stop: cancel}
+		go s.heartbeat(ctx)
+		a.finish(s, step(s, ctx), ctx)
+	}()
+}
+
+// finish settles a segment that ended with an error. One that lost its lease or was
+// cancelled writes nothing: its run belongs to somebody else now (RULES R2, R6).
+func (a *Agent) finish(s *segment, err error, ctx context.Context) {
+	if err == nil || errors.Is(err, errLeaseLost) || errors.Is(context.Cause(ctx), errCancelled) || errors.Is(context.Cause(ctx), errLeaseLost) {
+		return
+	}
+	log := a.Log.With(slog.String("run", s.id.String()))
+	ending, ok := endingOf(err)
+	if !ok {
+		log.Error("a run failed", slog.Any("error", err)) // RULES R20: logged once, here
+		ending = stopped{reason: run.ReasonPolicyDenied, message: "the server could not go on with the run"}
+		if fault.KindOf(err) == fault.Unavailable {
+			ending.message = "the database was not available"
+		}
+	} else {
+		log.Warn("a run ended early", slog.String("reason", string(ending.reason)), slog.String("message", ending.message))
+	}
+	if err := s.settle(context.WithoutCancel(ctx), ending); err != nil && !errors.Is(err, errLeaseLost) {
+		log.Error("settling a failed run failed", slog.Any("error", err))
+	}
+}
