@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
+	"io"
 	"strings"
 	"unsafe"
 )
@@ -41,45 +41,45 @@ func (v Version) Digest() Digest {
 }
 
 // writeCanonical writes the canonical form of RULES D2. A state outside the known ones is written as unreadable, as it is treated everywhere.
-func (v Version) writeCanonical(h hash.Hash) {
-	h.Write([]byte(versionFormat))
+func (v Version) writeCanonical(w io.Writer) {
+	w.Write([]byte(versionFormat))
 	for _, text := range []string{v.Name, v.Description, v.Body, string(v.Support)} {
-		writeText(h, text)
+		writeText(w, text)
 	}
 	switch v.Tools.State {
 	case ToolsUndeclared:
-		h.Write([]byte{0})
+		w.Write([]byte{0})
 	case ToolsDeclared:
-		h.Write([]byte{1})
+		w.Write([]byte{1})
 		items := DeclareTools(v.Tools.Items...).Items
-		writeCount(h, len(items))
+		writeCount(w, len(items))
 		for _, item := range items {
-			writeText(h, item)
+			writeText(w, item)
 		}
 	default:
-		h.Write([]byte{2})
+		w.Write([]byte{2})
 	}
 	switch v.Process {
 	case ProcessNo:
-		h.Write([]byte{0})
+		w.Write([]byte{0})
 	case ProcessYes:
-		h.Write([]byte{1})
+		w.Write([]byte{1})
 	default:
-		h.Write([]byte{2})
+		w.Write([]byte{2})
 	}
 }
 
-func writeCount(h hash.Hash, n int) {
+func writeCount(w io.Writer, n int) {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(n))
-	h.Write(size[:])
+	w.Write(size[:])
 }
 
 // writeText writes an 8-byte big-endian length and the bytes of the text. The bytes are lent to the hash, not copied: bodies are up to 512 KiB and
 // are hashed at every composition. A hash never keeps or changes what it is given, which makes the loan safe.
-func writeText(h hash.Hash, text string) {
-	writeCount(h, len(text))
-	h.Write(bytesOf(text))
+func writeText(w io.Writer, text string) {
+	writeCount(w, len(text))
+	w.Write(bytesOf(text))
 }
 
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
