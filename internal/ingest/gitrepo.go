@@ -46,8 +46,7 @@ type gitRepository struct {
 }
 
 // Resolve implements Repository. A branch wins over a tag of the same name.
-func (g *gitRepository) Resolve(ctx context.Context, ref string) (_ Revision, err error) {
-	defer recovered(g.name, &err)
+func (g *gitRepository) Resolve(ctx context.Context, ref string) (Revision, error) {
 	if err := interrupted(ctx); err != nil {
 		return Revision{}, err
 	}
@@ -179,8 +178,7 @@ func (g *gitRepository) peel(hash plumbing.Hash) (*object.Commit, error) {
 }
 
 // Tree implements Repository.
-func (g *gitRepository) Tree(ctx context.Context, commit string) (_ []Entry, err error) {
-	defer recovered(g.name, &err)
+func (g *gitRepository) Tree(ctx context.Context, commit string) ([]Entry, error) {
 	head, err := g.peel(plumbing.NewHash(commit))
 	if err != nil {
 		return nil, err
@@ -240,8 +238,7 @@ func badName(name string) bool {
 func modeOf(mode filemode.FileMode) Mode { return Mode(fmt.Sprintf("%06o", uint32(mode))) }
 
 // Blob implements Repository.
-func (g *gitRepository) Blob(ctx context.Context, hash string, max int64) (_ []byte, err error) {
-	defer recovered(g.name, &err)
+func (g *gitRepository) Blob(ctx context.Context, hash string, max int64) ([]byte, error) {
 	if err := interrupted(ctx); err != nil {
 		return nil, err
 	}
@@ -286,20 +283,8 @@ func (g *gitRepository) damaged(cause error, hash plumbing.Hash) error {
 }
 
 func (g *gitRepository) corrupt(cause error, format string, args ...any) error {
-	return corrupt(g.name, cause, fmt.Sprintf(format, args...))
-}
-
-func corrupt(name Name, cause error, what string) error {
 	return fault.Wrap(fault.Unavailable, cause,
-		"the repository %s is damaged or incomplete: %s; run git fsck and fetch it again", name, what)
-}
-
-// recovered turns a panic of the object decoder into the error of a damaged
-// repository, so that a bad repository costs only its own fetch.
-func recovered(name Name, err *error) {
-	if cause := recover(); cause != nil {
-		*err = corrupt(name, fmt.Errorf("panic: %v", cause), "an object cannot be decoded")
-	}
+		"the repository %s is damaged or incomplete: %s; run git fsck and fetch it again", g.name, fmt.Sprintf(format, args...))
 }
 
 // interrupted reports a cancelled or overdue fetch.

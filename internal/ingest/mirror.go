@@ -47,8 +47,7 @@ func (m mirror) Open(ctx context.Context, name Name, _ string) (Repository, erro
 	return openMirrored(name, dir)
 }
 
-func openMirrored(name Name, dir string) (_ Repository, err error) {
-	defer recovered(name, &err)
+func openMirrored(name Name, dir string) (Repository, error) {
 	opened, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{})
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err,
