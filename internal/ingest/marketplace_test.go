@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -372,9 +373,10 @@ func FuzzMarketplace(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var top struct{ Plugins []json.RawMessage }
-		if json.Unmarshal(data, &top) == nil && len(top.Plugins) != len(m.plugins) && !strings.Contains(strings.ToLower(string(data)), "plugins\"") {
-			t.Fatalf("%d entries became %d", len(top.Plugins), len(m.plugins))
+		var top map[string]json.RawMessage
+		var entries []json.RawMessage
+		if json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &top) != nil || json.Unmarshal(top["plugins"], &entries) != nil || len(entries) != len(m.plugins) {
+			t.Fatalf("%d entries became %d", len(entries), len(m.plugins))
 		}
 		if m.pluginRoot != "" {
 			inside(t, m.pluginRoot)
