@@ -50,6 +50,9 @@ type Spec struct {
 	RequiresApproval bool // a read that is approval-bound by declaration; writes always are (RULES G2, C6)
 	RequiresInput    bool // suspends for input before it runs (RULES R13)
 	OffByDefault     bool // off until setToolEnabled
+	// DataClass is the most sensitive data that the tool's results may hold; the zero
+	// value is what editors work on (RULES T8).
+	DataClass DataClass
 }
 
 // Call is one call as a tool receives it. Actor is the run's initiator: tools act
@@ -61,6 +64,9 @@ type Call struct {
 	Actor     actor.Actor
 	Subject   *Record // the record the run works on, if any
 	Arguments json.RawMessage
+	// Hooks is where a tool says how the hooks of its writes went. The registry gives
+	// it to Execute; it is nil elsewhere.
+	Hooks *HookWatch
 }
 
 // Record names a record of the content room.

@@ -1,0 +1,223 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Registry holds the tools of an installation and is the one way to call them:
+// arguments are validated, panics and errors become results, hook failures are
+// settled and results bounded here and nowhere else. It does not decide whether a
+// call may run; that is Decide. Immutable, safe for concurrent use.
+type Registry struct {
+	order []string
+	tools map[string]registered
+}
+
+type registered struct {
+	tool      Tool
+	spec      Spec
+	arguments arguments
+}
+
+// The tokens of the errors that the registry itself answers with.
+const (
+	TokenUnknownTool      = "unknown_tool"
+	TokenInvalidArguments = "invalid_arguments"
+	TokenToolFailed       = "tool_failed"
+)
+
+// New makes a registry. It refuses what would contradict itself later: a name used
+// twice, a schema that cannot be used, a tool that is both approval-bound and
+// input-requiring (RULES G2), a write that cannot say what it is about (RULES G7).
+func New(tools ...Tool) (*Registry, error) {
+	r := &Registry{tools: make(map[string]registered, len(tools))}
+	for _, t := range tools {
+		spec := t.Spec()
+		if err := r.add(t, spec); err != nil {
+			return nil, fmt.Errorf("registering tool %q: %w", spec.Name, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *Registry) add(t Tool, spec Spec) error {
+	if _, taken := r.tools[spec.Name]; taken || spec.Name == "" {
+		return errors.New("a tool needs a name of its own")
+	}
+	for _, rule := range contradictions {
+		if rule.holds(t, spec) {
+			return errors.New(rule.message)
+		}
+	}
+	args, err := compileArguments(spec.Schema)
+	if err != nil {
+		return err
+	}
+	r.order = append(r.order, spec.Name)
+	r.tools[spec.Name] = registered{tool: t, spec: spec, arguments: args}
+	return nil
+}
+
+// contradictions are the declarations that no tool may make.
+var contradictions = []struct {
+	message string
+	holds   func(Tool, Spec) bool
+}{
+	{"its effect is none that is known", func(_ Tool, s Spec) bool {
+		return s.Effect != "" && s.Effect != ReadOnly && !s.Effect.Writes()
+	}},
+	{"it waits for an approval and for input; one pause can carry only one answer", func(_ Tool, s Spec) bool {
+		// A remote tool counts as bound even where its operator freed it today.
+		return s.RequiresInput && (s.RequiresApproval || EffectOf(s).Writes())
+	}},
+	{"it requires input and cannot say which", func(t Tool, s Spec) bool {
+		_, asks := t.(Asker)
+		return s.RequiresInput && !asks
+	}},
+	{"it writes and has no preview", func(t Tool, s Spec) bool {
+		_, previews := t.(Previewer)
+		return DeclaredWrite(s) && !previews
+	}},
+	{"it writes and does not name its target", func(t Tool, s Spec) bool {
+		_, targets := t.(Targeter)
+		return DeclaredWrite(s) && !targets
+	}},
+}
+
+// Spec returns a tool's declaration.
+func (r *Registry) Spec(name string) (Spec, bool) {
+	t, ok := r.tools[name]
+	return t.spec, ok
+}
+
+// Specs lists every declaration in the order of registration.
+func (r *Registry) Specs() []Spec {
+	out := make([]Spec, len(r.order))
+	for i, name := range r.order {
+		out[i] = r.tools[name].spec
+	}
+	return out
+}
+
+// Effect is what a call by this name may do. A name that nobody registered counts as
+// a write that must not be repeated, so that nothing runs it early (RULES G1).
+func (r *Registry) Effect(name string) Effect {
+	t, ok := r.tools[name]
+	if !ok {
+		return NonIdempotentWrite
+	}
+	return EffectOf(t.spec)
+}
+
+// Check validates a call's arguments. When they do not fit it returns the error
+// result that tells the model why, and false.
+func (r *Registry) Check(name string, args json.RawMessage) (Result, bool) {
+	t, ok := r.tools[name]
+	if !ok {
+		return Fail(TokenUnknownTool, "There is no such tool."), false
+	}
+	if wrong := t.arguments.check(args); wrong != "" {
+		return Fail(TokenInvalidArguments, "Invalid arguments: "+wrong).Bounded(), false
+	}
+	return Result{}, true
+}
+
+// Execute runs a call. The result is always one the model may read; the error, when
+// there is one, is why the tool failed and is for the log alone (RULES G4, R20).
+func (r *Registry) Execute(ctx context.Context, name string, call Call) (Result, error) {
+	if refused, ok := r.Check(name, call.Arguments); !ok {
+		return refused, nil
+	}
+	call.Hooks = &HookWatch{}
+	result, err := guard(func() (Result, error) { return r.tools[name].tool.Execute(ctx, call) })
+	if err != nil {
+		return Fail(TokenToolFailed, "The tool failed."), fmt.Errorf("executing tool %s: %w", name, err)
+	}
+	result.HookFailedAfterWrite = false // no tool sets it
+	return call.Hooks.settle(result).Bounded(), nil
+}
+
+// InvalidArguments is the error of a preview, target or input schema that was asked
+// for arguments which Check refuses. Result is what the model is told.
+type InvalidArguments struct{ Result Result }
+
+func (e *InvalidArguments) Error() string { return e.Result.Text }
+
+// Preview says what a call would change, bounded (RULES G7). It fails for a tool
+// that has no preview.
+func (r *Registry) Preview(ctx context.Context, name string, call Call) ([]string, error) {
+	p, err := capable[Previewer](r, name, call)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := guard(func() ([]string, error) { return p.Preview(ctx, call) })
+	if err != nil {
+		return nil, fmt.Errorf("previewing tool %s: %w", name, err)
+	}
+	return BoundPreview(lines), nil
+}
+
+// PendingTarget names what a pending call is about, or false when it has no target: it
+// creates its record, or it is no declared write.
+func (r *Registry) PendingTarget(ctx context.Context, name string, call Call) (Target, bool, error) {
+	t, err := capable[Targeter](r, name, call)
+	if errors.Is(err, errNotCapable) {
+		return Target{}, false, nil
+	}
+	if err != nil {
+		return Target{}, false, err
+	}
+	type found struct {
+		target Target
+		ok     bool
+	}
+	f, err := guard(func() (found, error) {
+		target, ok, err := t.PendingTarget(ctx, call)
+		return found{target, ok}, err
+	})
+	if err != nil {
+		return Target{}, false, fmt.Errorf("finding the target of tool %s: %w", name, err)
+	}
+	return f.target, f.ok, nil
+}
+
+// InputSchema is the schema of what a person has to give before the call can run.
+func (r *Registry) InputSchema(ctx context.Context, name string, call Call) (json.RawMessage, error) {
+	a, err := capable[Asker](r, name, call)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := guard(func() (json.RawMessage, error) { return a.InputSchema(ctx, call) })
+	if err != nil {
+		return nil, fmt.Errorf("making the input schema of tool %s: %w", name, err)
+	}
+	return schema, nil
+}
+
+var errNotCapable = errors.New("the tool does not offer this")
+
+func capable[T any](r *Registry, name string, call Call) (T, error) {
+	var none T
+	if refused, ok := r.Check(name, call.Arguments); !ok {
+		return none, &InvalidArguments{Result: refused}
+	}
+	can, ok := r.tools[name].tool.(T)
+	if !ok {
+		return none, fmt.Errorf("tool %s: %w", name, errNotCapable)
+	}
+	return can, nil
+}
+
+// guard turns a panic of a tool into an error, so that one bad call costs only
+// itself.
+func guard[T any](f func() (T, error)) (out T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
+}
