@@ -8,7 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// The tables this room changes. Reading goes through Store.
+// The tables this room changes. Reading goes through Store. Deleting a skill takes
+// its revisions and integrity failures with it (ON DELETE CASCADE); everything else
+// that names a row keeps it from being deleted (RULES S15).
 const (
 	sourcesTable        change.Table = "sources"
 	skillsTable         change.Table = "skills"
@@ -66,6 +68,17 @@ var (
 	skillRevision     = change.Int(skillsTable, "revision")
 	skillCreatedAt    = change.Time(skillsTable, "created_at")
 	skillUpdatedAt    = change.Time(skillsTable, "updated_at")
+
+	revisionID       = change.ID(revisionsTable, "id")
+	revisionSkillID  = change.ID(revisionsTable, "skill_id")
+	revisionNumber   = change.Int(revisionsTable, "revision")
+	revisionName     = change.Text[string](revisionsTable, "name")
+	revisionDescr    = change.Text[string](revisionsTable, "description")
+	revisionBody     = change.Text[string](revisionsTable, "body")
+	revisionTools    = change.JSON[skill.Tools](revisionsTable, "allowed_tools")
+	revisionProcess  = change.Text[skill.Process](revisionsTable, "process")
+	revisionAuthorID = change.ID(revisionsTable, "author_id")
+	revisionAt       = change.Time(revisionsTable, "at")
 
 	approvalID       = change.ID(approvalsTable, "id")
 	approvalSkillID  = change.ID(approvalsTable, "skill_id")
@@ -127,7 +140,6 @@ var (
 	toolSwitchID      = change.ID(toolSwitchesTable, "id")
 	toolSwitchName    = change.Text[string](toolSwitchesTable, "name")
 	toolSwitchEnabled = change.Bool(toolSwitchesTable, "enabled")
-	toolSwitchVersion = change.Int(toolSwitchesTable, "revision")
 
 	integrityID       = change.ID(integrityTable, "id")
 	integritySkillID  = change.ID(integrityTable, "skill_id")

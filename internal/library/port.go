@@ -25,6 +25,12 @@ type Store interface {
 	// four queries.
 	Offered(ctx context.Context, configurationID uuid.UUID) ([]Offered, error)
 	Attachment(ctx context.Context, id uuid.UUID) (Attachment, error)
+	// Revisions lists the revisions of an authored skill, newest first.
+	Revisions(ctx context.Context, skillID uuid.UUID) ([]Revision, error)
+	// UsesOf lists what keeps a source from being deleted (RULES S15): approvals and
+	// revocations from it or of one of its skills, attachments of its skills, and open runs with a
+	// pin on one of them. By kind, then id; at most limit.
+	UsesOf(ctx context.Context, sourceID uuid.UUID, limit int) ([]Use, error)
 
 	Provider(ctx context.Context, id uuid.UUID) (Provider, error)
 	Configuration(ctx context.Context, id uuid.UUID) (Configuration, error)
@@ -59,3 +65,21 @@ type SkillFilter struct {
 	Process  *bool
 	Search   string
 }
+
+// Use is something that names a source or one of its skills.
+type Use struct {
+	Kind    UseKind
+	ID      uuid.UUID // of the approval, revocation, attachment or run
+	SkillID uuid.UUID
+}
+
+// UseKind says what names it.
+type UseKind string
+
+// The kinds of use.
+const (
+	UsedByApproval   UseKind = "approval"
+	UsedByAttachment UseKind = "attachment"
+	UsedByRevocation UseKind = "revocation"
+	UsedByRun        UseKind = "run"
+)

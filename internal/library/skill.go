@@ -68,6 +68,16 @@ type Revocation struct {
 	At      time.Time
 }
 
+// Revision is one state of an authored skill's text (RULES W2).
+type Revision struct {
+	ID       uuid.UUID
+	SkillID  uuid.UUID
+	Number   int           // 1 at creation
+	Version  skill.Version // Support is derived from the body
+	AuthorID uuid.UUID
+	At       time.Time
+}
+
 // LoadMode says when an attached skill is composed (RULES L1).
 type LoadMode string
 
