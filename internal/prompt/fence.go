@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/countersign/countersign/internal/skill"
 )
@@ -94,20 +97,16 @@ func looksLikeMarker(line string) bool {
 	return false
 }
 
-// foldLine keeps letters and digits, in lower case: what is left of a marker when
-// its brackets, spaces and case are varied.
+// foldLine keeps letters and digits in lower case, compatibility forms folded: what is
+// left of a marker when its brackets, spaces, widths and case are varied or invisible
+// characters stand inside it.
 func foldLine(line string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + ('a' - 'A')
-		case r > 127:
-			return r
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
 		}
 		return -1
-	}, line)
+	}, norm.NFKC.String(line))
 }
 
 func withoutBundledLines(body string) string {
