@@ -57,18 +57,18 @@ var injectionRules = []lineRule{
 	},
 	{
 		"sends_secrets", SeverityHigh, "sends what looks like a secret to the network",
-		[]string{"curl", "wget"},
+		[]string{".ssh/", "id_rsa", "id_ed25519", "/etc/passwd", ".aws/credentials", ".env"},
 		regexp.MustCompile(`\b(?:curl|wget)\b.*(?:\.ssh/|id_rsa|id_ed25519|/etc/passwd|\.aws/credentials|@\.env\b|cat\s+\S*\.env\b)`),
 	},
 	{
 		"decoded_command", SeverityHigh, "runs a command that is hidden by an encoding",
 		[]string{"base64"},
-		regexp.MustCompile(`base64\s+(?:-d|-D|--decode)\b.*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b`),
+		regexp.MustCompile(`base64\s+(?:-d|--decode)\b.*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b`),
 	},
 	{
 		"piped_to_shell", SeverityWarning, "runs a script straight from the network",
-		[]string{"curl", "wget"},
-		regexp.MustCompile(`\b(?:curl|wget)\b[^|]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b`),
+		[]string{"| sh", "| bash", "| zsh", "| sudo", "|sh", "|bash", "|zsh", "|sudo"},
+		regexp.MustCompile(`\b(?:curl|wget)\b[^|]*\| ?(?:sudo\s+)?(?:ba|z)?sh\b`),
 	},
 	{
 		"skips_approval", SeverityWarning, "asks its reader to act without asking",
