@@ -20,15 +20,18 @@ type lineRule struct {
 var hostSyntax = []lineRule{
 	{
 		"host_command", SeverityWarning, "other hosts would execute this command; here it is only text",
-		[]string{"!`"}, regexp.MustCompile("!`[^`]+`"),
+		[]string{"!`"},
+		regexp.MustCompile("!`[^`]+`"),
 	},
 	{
 		"host_arguments", SeverityInfo, "other hosts would execute this with arguments filled in; here it is only text",
-		[]string{"$arguments"}, regexp.MustCompile(`\$arguments\b`),
+		[]string{"$arguments"},
+		regexp.MustCompile(`\$arguments\b`),
 	},
 	{
 		"host_file", SeverityInfo, "other hosts would execute this by reading the file; here it is only text",
-		[]string{"@"}, regexp.MustCompile(`(?:^|[\s(])@(?:(?:~|\.{1,2})?/[\w.-]|[\w.-]+(?:/[\w.-]+)*\.(?:md|txt|json|ya?ml|toml|sh|py|js|ts|go)\b)`),
+		[]string{"@"},
+		regexp.MustCompile(`(?:^|[\s(])@(?:(?:~|\.{1,2})?/[\w.-]|[\w.-]+(?:/[\w.-]+)*\.(?:md|txt|json|ya?ml|toml|sh|py|js|ts|go)\b)`),
 	},
 }
 
