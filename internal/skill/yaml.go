@@ -173,15 +173,13 @@ func isAbsent(node *yaml.Node) bool { return isPlain(node) && node.Value == "" }
 // isPlain tells a scalar written without quotes or block indicator.
 func isPlain(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Style == 0 }
 
-// kindOf names what a value is, for messages.
+// kindOf names what stands where text was wanted, for messages.
 func kindOf(node *yaml.Node) string {
-	switch {
-	case node.Kind == yaml.SequenceNode:
+	switch node.Kind {
+	case yaml.SequenceNode:
 		return "a list"
-	case node.Kind == yaml.MappingNode:
+	case yaml.MappingNode:
 		return "a mapping"
-	case isNull(node):
-		return "null"
 	}
-	return "text"
+	return "null"
 }
