@@ -25,6 +25,12 @@ func TestBundleVectors(t *testing.T) {
 			}
 		}
 	})
+	t.Run("A5 files that share a path have one order", func(t *testing.T) {
+		a, b := BundleFile{"x", "100644", 1, "a"}, BundleFile{"x", "100644", 1, "b"}
+		if BundleDigest([]BundleFile{a, b}) != BundleDigest([]BundleFile{b, a}) {
+			t.Error("the digests differ")
+		}
+	})
 	t.Run("A5 the raw digest covers all frontmatter text and the body", func(t *testing.T) {
 		for _, c := range table.Raws {
 			if got := RawDigest(c.Frontmatter, c.Body); got != c.Digest {

@@ -132,8 +132,13 @@ func TestSupport(t *testing.T) {
 		})
 	}
 	t.Run("D1 a web address beside a path does not hide it", func(t *testing.T) {
-		if !NamesBundledFile("https://x.org/scripts/a and scripts/a") {
-			t.Error("the path was not seen")
+		for _, line := range []string{"https://x.org/scripts/a and scripts/a", "(https://x.org/scripts/a/assets/b)(assets/b)", "assets/a of https://x.org/assets/a"} {
+			if !NamesBundledFile(line) {
+				t.Errorf("the path in %q was not seen", line)
+			}
+		}
+		if line := "https://x.org/scripts/a/assets/b and https://x.org/assets/c"; NamesBundledFile(line) {
+			t.Errorf("a path was seen in %q", line)
 		}
 	})
 }

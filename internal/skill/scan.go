@@ -20,15 +20,18 @@ type lineRule struct {
 var hostSyntax = []lineRule{
 	{
 		"host_command", SeverityWarning, "other hosts would execute this command; here it is only text",
-		[]string{"!`"}, regexp.MustCompile("!`[^`]+`"),
+		[]string{"!`"},
+		regexp.MustCompile("!`[^`]+`"),
 	},
 	{
 		"host_arguments", SeverityInfo, "other hosts would execute this with arguments filled in; here it is only text",
-		[]string{"$arguments"}, regexp.MustCompile(`\$arguments\b`),
+		[]string{"$arguments"},
+		regexp.MustCompile(`\$arguments\b`),
 	},
 	{
 		"host_file", SeverityInfo, "other hosts would execute this by reading the file; here it is only text",
-		[]string{"@"}, regexp.MustCompile(`(?:^|[\s(])@(?:(?:~|\.{1,2})?/[\w.-]|[\w.-]+(?:/[\w.-]+)*\.(?:md|txt|json|ya?ml|toml|sh|py|js|ts|go)\b)`),
+		[]string{"@"},
+		regexp.MustCompile(`(?:^|[\s(])@(?:(?:~|\.{1,2})?/[\w.-]|[\w.-]+(?:/[\w.-]+)*\.(?:md|txt|json|ya?ml|toml|sh|py|js|ts|go)\b)`),
 	},
 }
 
@@ -57,18 +60,18 @@ var injectionRules = []lineRule{
 	},
 	{
 		"sends_secrets", SeverityHigh, "sends what looks like a secret to the network",
-		[]string{"curl", "wget"},
+		[]string{".ssh/", "id_rsa", "id_ed25519", "/etc/passwd", ".aws/credentials", ".env"},
 		regexp.MustCompile(`\b(?:curl|wget)\b.*(?:\.ssh/|id_rsa|id_ed25519|/etc/passwd|\.aws/credentials|@\.env\b|cat\s+\S*\.env\b)`),
 	},
 	{
 		"decoded_command", SeverityHigh, "runs a command that is hidden by an encoding",
 		[]string{"base64"},
-		regexp.MustCompile(`base64\s+(?:-d|-D|--decode)\b.*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b`),
+		regexp.MustCompile(`base64\s+(?:-d|--decode)\b.*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b`),
 	},
 	{
 		"piped_to_shell", SeverityWarning, "runs a script straight from the network",
-		[]string{"curl", "wget"},
-		regexp.MustCompile(`\b(?:curl|wget)\b[^|]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b`),
+		[]string{"| sh", "| bash", "| zsh", "| sudo", "|sh", "|bash", "|zsh", "|sudo"},
+		regexp.MustCompile(`\b(?:curl|wget)\b[^|]*\| ?(?:sudo\s+)?(?:ba|z)?sh\b`),
 	},
 	{
 		"skips_approval", SeverityWarning, "asks its reader to act without asking",

@@ -82,18 +82,18 @@ func NamesBundledFile(line string) bool {
 	if !strings.Contains(line, "references/") && !strings.Contains(line, "scripts/") && !strings.Contains(line, "assets/") {
 		return false
 	}
-	for _, at := range bundledPath.FindAllStringIndex(line, -1) {
-		if !insideWebAddress(line, at[0]+1) {
+	seen, inWebAddress := 0, false
+	for _, match := range bundledPath.FindAllStringIndex(line, -1) {
+		between := line[seen : match[0]+1]
+		if wordStart := strings.LastIndexAny(between, " \t\"'`<>()[]{}|"); wordStart >= 0 {
+			between, inWebAddress = between[wordStart:], false
+		}
+		if inWebAddress = inWebAddress || strings.Contains(between, "://"); !inWebAddress {
 			return true
 		}
+		seen = match[0] + 1
 	}
 	return false
-}
-
-// insideWebAddress tells whether the word that position at belongs to has a scheme before it.
-func insideWebAddress(line string, at int) bool {
-	start := strings.LastIndexAny(line[:at], " \t\"'`<>()[]{}|") + 1
-	return strings.Contains(line[start:at], "://")
 }
 
 // SupportOf derives the support status from the body alone (RULES D1).

@@ -54,12 +54,17 @@ func notYAML(err error) *Rejection {
 		if n, err := strconv.Atoi(at[1]); err == nil {
 			line = n + frontmatterLine - 1
 		}
-		reason = strings.TrimPrefix(reason, at[0])
+		if reason = strings.TrimPrefix(reason, at[0]); countsFromZero.MatchString(reason) {
+			line++
+		}
 	}
 	return reject(RejectNotYAML, line, "the frontmatter is not YAML: "+reason, "put the value between double quotes")
 }
 
 var yamlErrorLine = regexp.MustCompile(`^line (\d+): `)
+
+// countsFromZero matches the errors of the YAML library's parser, whose lines count from 0; those of its scanner count from 1.
+var countsFromZero = regexp.MustCompile(`^did not find expected (?:',' or|key$|'-' indicator|<document start>|node content)`)
 
 // checkTree refuses what a reader of the file could misjudge: indirection, types, keys that are no text, keys given twice, and trees too large to look at.
 func checkTree(root *yaml.Node) *Rejection {
@@ -168,15 +173,13 @@ func isAbsent(node *yaml.Node) bool { return isPlain(node) && node.Value == "" }
 // isPlain tells a scalar written without quotes or block indicator.
 func isPlain(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Style == 0 }
 
-// kindOf names what a value is, for messages.
+// kindOf names what stands where text was wanted, for messages.
 func kindOf(node *yaml.Node) string {
-	switch {
-	case node.Kind == yaml.SequenceNode:
+	switch node.Kind {
+	case yaml.SequenceNode:
 		return "a list"
-	case node.Kind == yaml.MappingNode:
+	case yaml.MappingNode:
 		return "a mapping"
-	case isNull(node):
-		return "null"
 	}
-	return "text"
+	return "null"
 }
