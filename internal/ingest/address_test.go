@@ -47,7 +47,7 @@ func TestSingleFile(t *testing.T) {
 	old := writeCommit(t, store, "feature/x", tree{"skills/a/SKILL.md": aSkill("old"), "skills/a/run.sh": "x"})
 	writeCommit(t, store, "main", tree{
 		"skills/a/SKILL.md": aSkill("new"), "prompt.md": aSkill("prompt"), "ein weg/SKILL.md": aSkill("space"),
-		"bad.md": aBrokenSkill, "link.md": asLink + "skills/a/SKILL.md", "out.md": asLink + "../x", "x/SKILL.md": aSkill("short"),
+		"bad.md": aBrokenSkill, "link.md": asLink + "skills/a/SKILL.md", "out.md": asLink + "../x", "zero\u200bwidth.md": aSkill("z"),
 	})
 	check(t, store.SetReference(plumbing.NewHashReference("refs/tags/feature", plumbing.NewHash(old))))
 	host := shelf{"o/r": store}.host()
@@ -83,6 +83,11 @@ func TestSingleFile(t *testing.T) {
 		got, err := fetch(host, library.Origin{Type: library.SingleFile, URL: blob + "main/bad.md"})
 		check(t, err)
 		wantLines(t, got, "bad.md rejected no_frontmatter")
+	})
+	t.Run("S3 a path that cannot be shown is rejected", func(t *testing.T) {
+		got, err := fetch(host, library.Origin{Type: library.SingleFile, URL: blob + "main/zero%E2%80%8Bwidth.md"})
+		check(t, err)
+		wantLines(t, got, `"zero\u200bwidth.md" rejected path_unreadable`)
 	})
 	t.Run("S3 the source's own ref gives way to the one in the URL, and that is said", func(t *testing.T) {
 		got, err := fetch(host, library.Origin{Type: library.SingleFile, URL: blob + "main/prompt.md", Ref: "feature/x"})

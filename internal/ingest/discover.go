@@ -226,15 +226,11 @@ func (w *walk) folderLink(link Entry) error {
 	if err != nil {
 		return err
 	}
-	if _, inside := w.skillAround(link.Path); inside || !w.snap.folders[target] || !w.snap.holdsSkill(target) {
+	if _, inside := w.skillAround(link.Path); inside || !w.snap.skilled[target] {
 		return nil
 	}
 	w.leaveAt(link.Path, left("alias", "is a link to %s, whose skills are read in their own place", target))
 	return w.leadsTo(target)
-}
-
-func (s *snapshot) holdsSkill(dir string) bool {
-	return slices.ContainsFunc(s.under(dir), func(e Entry) bool { return path.Base(e.Path) == skillFile })
 }
 
 func (w *walk) leadsTo(dir string) error {

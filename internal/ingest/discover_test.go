@@ -97,6 +97,11 @@ func TestDiscovery(t *testing.T) {
 			},
 		},
 		{
+			"S3 a submodule or a folder called SKILL.md is no skill file",
+			tree{"a/SKILL.md": someSubmodule, "b/SKILL.md/x": "x"},
+			[]string{"a/SKILL.md skipped submodule"},
+		},
+		{
 			"S3 a path that cannot be shown is rejected by its quoted name",
 			tree{"a\nb/SKILL.md": aSkill("a"), "\xff/SKILL.md": aSkill("b"), "ok ✅/SKILL.md": aSkill("c")},
 			[]string{`"\xff/SKILL.md" rejected path_unreadable`, `"a\nb/SKILL.md" rejected path_unreadable`, "ok ✅/SKILL.md loaded"},

@@ -209,7 +209,7 @@ func (p *pluginReader) read() (*outcome, error) {
 	}
 	manifestAt := p.pathIn(p.snap.name.String(), path.Join(p.root, pluginFile)) + "#/skills"
 	if declared {
-		if err := p.listed(p.entry.skills, p.at+"/skills"); err != nil {
+		if err := p.readListed(p.entry.skills, p.at+"/skills"); err != nil {
 			return nil, err
 		}
 		return nil, p.only(append(named, p.defaults()...), manifestAt)
@@ -217,7 +217,7 @@ func (p *pluginReader) read() (*outcome, error) {
 	if err := p.walk(p.root); err != nil {
 		return nil, err
 	}
-	return nil, p.listed(p.entry.skills, p.at+"/skills")
+	return nil, p.readListed(p.entry.skills, p.at+"/skills")
 }
 
 // findRoot finds the plugin's folder. metadata.pluginRoot goes in front of a path
@@ -275,7 +275,7 @@ func (p *pluginReader) defaults() []listed {
 
 // only walks a list that is the complete set, then accounts for the rest.
 func (p *pluginReader) only(list []listed, at string) error {
-	if err := p.listed(list, at); err != nil {
+	if err := p.readListed(list, at); err != nil {
 		return err
 	}
 	rest := &walk{reading: p.reading, snap: p.snap, root: p.root, others: left("not_listed",
@@ -283,8 +283,8 @@ func (p *pluginReader) only(list []listed, at string) error {
 	return rest.run()
 }
 
-// listed walks the folders of a skills list.
-func (p *pluginReader) listed(list []listed, at string) error {
+// readListed walks the folders of a skills list.
+func (p *pluginReader) readListed(list []listed, at string) error {
 	for i, one := range list {
 		item := fmt.Sprintf("%s/%d", at, i)
 		if one.problem != nil {

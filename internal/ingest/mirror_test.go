@@ -301,19 +301,28 @@ func TestCorruptRepository(t *testing.T) {
 func TestTreeBounds(t *testing.T) {
 	t.Run("S2 a tree that unfolds without end is an error, never a shorter list", func(t *testing.T) {
 		store := memory.NewStorage()
-		below := object.TreeEntry{Mode: filemode.Regular, Hash: storeBlob(t, store, "x")}
-		for range 10 {
-			folder := &object.Tree{}
-			for _, name := range strings.Split("abcdefghij", "") {
-				folder.Entries = append(folder.Entries, object.TreeEntry{Name: name, Mode: below.Mode, Hash: below.Hash})
-			}
-			hash, err := storeObject(store, folder)
-			check(t, err)
-			below = object.TreeEntry{Mode: filemode.Dir, Hash: hash}
-		}
-		setMain(t, store, below.Hash)
+		setMain(t, store, unfolding(t, store, 10))
 		_, err := fetch(shelf{"o/bomb": store}.host(), repoAt("o/bomb", ""))
 		wantError(t, err, fault.BadInput, "too large")
+	})
+	t.Run("S2 a marketplace cannot ask for trees without end", func(t *testing.T) {
+		store, home := memory.NewStorage(), memory.NewStorage()
+		setMain(t, store, unfolding(t, store, 5))
+		main, err := store.Reference("refs/heads/main")
+		check(t, err)
+		var entries []string
+		for _, branch := range []string{"a", "b", "c", "d", "e", "f"} {
+			check(t, store.SetReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(branch), main.Hash())))
+			entries = append(entries, `{"name":"`+branch+`","source":{"source":"github","repo":"x/y","ref":"`+branch+`"}}`)
+		}
+		writeCommit(t, home, "main", tree{marketplaceFile: plugins(entries...)})
+		origin := library.Origin{Type: library.Marketplace, URL: "https://github.com/o/r"}
+		got, err := fetch(shelf{"o/r": home, "x/y": store}.host(), origin)
+		check(t, err)
+		last := got.Items[len(got.Items)-1]
+		if last.Code != "not_reached" || !strings.Contains(last.Reason, "more than 500000 paths") || len(got.Reached) != 1 {
+			t.Errorf("%+v", got)
+		}
 	})
 	for name, entries := range map[string][]object.TreeEntry{
 		"a folder called ..":  {{Name: "..", Mode: filemode.Regular}},
@@ -327,6 +336,23 @@ func TestTreeBounds(t *testing.T) {
 			wantError(t, err, fault.Unavailable, "impossible or repeated name")
 		})
 	}
+}
+
+// unfolding stores one folder a level, ten times in the one above: 10^levels paths
+// in a few kilobytes.
+func unfolding(t *testing.T, store *memory.Storage, levels int) plumbing.Hash {
+	t.Helper()
+	below := object.TreeEntry{Mode: filemode.Regular, Hash: storeBlob(t, store, "x")}
+	for range levels {
+		folder := &object.Tree{}
+		for _, name := range strings.Split("abcdefghij", "") {
+			folder.Entries = append(folder.Entries, object.TreeEntry{Name: name, Mode: below.Mode, Hash: below.Hash})
+		}
+		hash, err := storeObject(store, folder)
+		check(t, err)
+		below = object.TreeEntry{Mode: filemode.Dir, Hash: hash}
+	}
+	return below.Hash
 }
 
 // rawTree stores a tree that git itself would not write.

@@ -21,6 +21,7 @@ import (
 const (
 	maxSkillFile = 1 << 20 // bytes; the parser's own limits are lower and say more
 	maxFindings  = 200
+	maxListed    = 500_000 // paths of all trees together
 )
 
 // reading is the state of one fetch.
@@ -37,7 +38,8 @@ type reading struct {
 	items    map[string]library.Item // by path: no path has two
 	commits  map[string]string       // the commit an item's file was read at
 	seen     map[string]bool
-	read     int
+	read     int // skill files
+	listed   int // paths of all trees
 	rejected int
 	scopes   map[string]bool // scope → read completely so far
 	findings []string
@@ -82,6 +84,9 @@ func (r *reading) open(name Name, ref, commit string) (*snapshot, error) {
 	entries, err := repo.Tree(r.ctx, revision.Commit)
 	if err != nil {
 		return nil, err
+	}
+	if r.listed += len(entries); r.listed > maxListed {
+		return nil, fault.New(fault.BadInput, "%s is not read: with it the repositories of the source hold more than %d paths", name, maxListed)
 	}
 	return newSnapshot(name, repo, revision, entries), nil
 }

@@ -14,6 +14,7 @@ type snapshot struct {
 	entries  []Entry        // sorted by path
 	index    map[string]int // path → position in entries
 	folders  map[string]bool
+	skilled  map[string]bool    // folders with a SKILL.md in them or below
 	hashed   map[string]measure // content hashes by blob, so that shared files are read once
 	valid    map[string]bool    // folders of skills that were loaded: descent stops there
 }
@@ -28,7 +29,7 @@ func newSnapshot(name Name, repo Repository, revision Revision, entries []Entry)
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
 	s := &snapshot{
 		name: name, repo: repo, revision: revision, entries: entries,
-		index: make(map[string]int, len(entries)), folders: map[string]bool{".": true},
+		index: make(map[string]int, len(entries)), folders: map[string]bool{".": true}, skilled: map[string]bool{},
 		hashed: map[string]measure{}, valid: map[string]bool{},
 	}
 	for i, entry := range entries {
@@ -36,8 +37,18 @@ func newSnapshot(name Name, repo Repository, revision Revision, entries []Entry)
 		for dir := path.Dir(entry.Path); !s.folders[dir]; dir = path.Dir(dir) {
 			s.folders[dir] = true
 		}
+		if path.Base(entry.Path) == skillFile {
+			s.markSkilled(path.Dir(entry.Path))
+		}
 	}
 	return s
+}
+
+func (s *snapshot) markSkilled(dir string) {
+	for !s.skilled[dir] {
+		s.skilled[dir] = true
+		dir = path.Dir(dir)
+	}
 }
 
 func (s *snapshot) lookup(at string) (Entry, bool) {
