@@ -13,14 +13,20 @@ import (
 	"github.com/countersign/countersign/internal/tool"
 )
 
-// heading says which record a card is about: its name where it has one, and its id.
+// heading says which record a card is about: its id, its name where it has one, and
+// the page it stands on.
 func heading(what string, r content.Record) string {
+	line := fmt.Sprintf("%s %s %s", what, r.Table, r.ID)
 	for _, name := range []string{"title", "header", "name"} {
 		if s := field(r, name); s != "" {
-			return tool.BoundLine(fmt.Sprintf("%s %s %s %s", what, r.Table, r.ID, quote(s)), tool.MaxPreviewCharacters)
+			line += " " + quote(s)
+			break
 		}
 	}
-	return fmt.Sprintf("%s %s %s", what, r.Table, r.ID)
+	if r.Table == content.ElementTable {
+		line += " on page " + r.ParentID
+	}
+	return line
 }
 
 // fieldLines shows a plan field by field, current → proposed. What fits one line has
@@ -81,7 +87,7 @@ func quote(s string) string {
 	b.WriteString("“")
 	for _, r := range s {
 		switch {
-		case r == '\n', r == '\t', unicode.IsGraphic(r):
+		case r == '\n', unicode.IsPrint(r): // of all spaces only the plain one is printable
 			b.WriteRune(r)
 		default:
 			fmt.Fprintf(&b, "\\u{%04X}", r)
@@ -107,7 +113,7 @@ func pieces(s string) []string {
 }
 
 const (
-	around  = 6   // words and spaces shown around a passage
+	around    = 6   // words and spaces shown around a passage
 	sideLimit = 230 // characters of one side of a passage's line
 )
 

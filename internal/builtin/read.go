@@ -88,7 +88,6 @@ func readRecord(c *content.Content) tool.Tool {
 	}
 }
 
-
 // oneView reads a record as the initiator; a page comes with its path.
 func oneView(ctx context.Context, c *content.Content, call tool.Call, at tool.Record) (recordView, error) {
 	r, err := c.Read(ctx, call.Actor, at.Table, at.ID)
