@@ -49,7 +49,7 @@ func BoundPreview(lines []string) []string {
 	for i, line := range lines {
 		if i == MaxPreviewLines-1 && len(lines) > MaxPreviewLines {
 			rest := lines[i:]
-			return append(out, fmt.Sprintf("… and %d more lines [%s]", len(rest), fingerprint(strings.Join(rest, "\n"))))
+			return append(out, fmt.Sprintf("… and %d more lines [%s]", len(rest), Fingerprint(strings.Join(rest, "\n"))))
 		}
 		out = append(out, BoundLine(line, MaxPreviewCharacters))
 	}
@@ -67,14 +67,14 @@ func BoundLine(s string, limit int) string {
 	if len(line) <= limit {
 		return string(line)
 	}
-	ending := func(missing int) string { return fmt.Sprintf("… [+%d characters, %s]", missing, fingerprint(s)) }
+	ending := func(missing int) string { return fmt.Sprintf("… [+%d characters, %s]", missing, Fingerprint(s)) }
 	keep := limit - utf8.RuneCountInString(ending(len(line)))
 	return string(line[:keep]) + ending(len(line)-keep)
 }
 
-// fingerprint tells two texts apart well enough for a card that also binds the call
+// Fingerprint tells two texts apart well enough for a card that also binds the call
 // itself: 48 bits of SHA-256.
-func fingerprint(s string) string {
+func Fingerprint(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])
 }

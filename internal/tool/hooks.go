@@ -1,6 +1,9 @@
 package tool
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // HookWatch notes how the hooks of one call's writes went. The zero value is ready;
 // a nil watch notes nothing. Safe for concurrent use.
@@ -8,17 +11,26 @@ type HookWatch struct {
 	mu      sync.Mutex
 	earlier bool // a hook failed after a write that another one followed
 	last    bool // a hook failed after the write noted last
+	errs    []error
 }
 
-// Wrote notes a write and whether a hook failed after it.
-func (w *HookWatch) Wrote(hookFailed bool) {
+// Wrote notes a write and how its hooks went; nil says that none failed.
+func (w *HookWatch) Wrote(hookError error) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.earlier = w.earlier || w.last
-	w.last = hookFailed
+	w.last = hookError != nil
+	w.errs = append(w.errs, hookError)
+}
+
+// failure is every hook's error, for the log.
+func (w *HookWatch) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.errs...)
 }
 
 // settle is G6: a hook that failed after the call's last write raises the flag and

@@ -125,19 +125,30 @@ func (r *Registry) Check(name string, args json.RawMessage) (Result, bool) {
 	return Result{}, true
 }
 
-// Execute runs a call. The result is always one the model may read; the error, when
-// there is one, is why the tool failed and is for the log alone (RULES G4, R20).
-func (r *Registry) Execute(ctx context.Context, name string, call Call) (Result, error) {
+// Answer is what became of a call.
+type Answer struct {
+	// Result is always one that the model may read, the events may hold and the card
+	// may show.
+	Result Result
+	// Failure is why the tool, or a hook after its writes, failed. It is for the log
+	// alone and decides nothing (RULES G4, R17, R20).
+	Failure error
+}
+
+// Execute runs a call. When the arguments do not fit, the tool is not asked.
+func (r *Registry) Execute(ctx context.Context, name string, call Call) Answer {
 	if refused, ok := r.Check(name, call.Arguments); !ok {
-		return refused, nil
+		return Answer{Result: refused}
 	}
-	call.Hooks = &HookWatch{}
+	watch := &HookWatch{}
+	call.Hooks = watch
 	result, err := guard(func() (Result, error) { return r.tools[name].tool.Execute(ctx, call) })
 	if err != nil {
-		return Fail(TokenToolFailed, "The tool failed."), fmt.Errorf("executing tool %s: %w", name, err)
+		result = Fail(TokenToolFailed, "The tool failed.")
+		err = fmt.Errorf("executing tool %s: %w", name, err)
 	}
 	result.HookFailedAfterWrite = false // no tool sets it
-	return call.Hooks.settle(result).Bounded(), nil
+	return Answer{Result: watch.settle(result).Bounded(), Failure: errors.Join(err, watch.failure())}
 }
 
 // InvalidArguments is the error of a preview, target or input schema that was asked
