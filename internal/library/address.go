@@ -1,0 +1,69 @@
+package library
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/countersign/countersign/internal/fault"
+)
+
+// addresses says which URLs a source type takes (RULES S2, S3). A fetcher reads them
+// more closely; what is refused here could be read by none.
+var addresses = map[SourceType]struct {
+	shapes   []*regexp.Regexp // of host and path
+	accepted string
+}{
+	Repo: {
+		shapes:   []*regexp.Regexp{repository},
+		accepted: "the address of a repository: https://github.com/owner/repo",
+	},
+	Marketplace: {
+		shapes:   []*regexp.Regexp{repository},
+		accepted: "the address of a marketplace's repository: https://github.com/owner/repo",
+	},
+	SingleFile: {
+		shapes: []*regexp.Regexp{
+			regexp.MustCompile(`^github\.com/[^/]+/[^/]+/(blob|raw)/[^/]+(/[^/]+)+$`),
+			regexp.MustCompile(`^raw\.githubusercontent\.com/[^/]+/[^/]+/[^/]+(/[^/]+)+$`),
+		},
+		accepted: "the address of one file: https://github.com/owner/repo/blob/REF/path/SKILL.md or https://raw.githubusercontent.com/owner/repo/REF/path/SKILL.md",
+	},
+}
+
+var repository = regexp.MustCompile(`^github\.com/[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+/?$`)
+
+const maxURL = 2000 // bytes
+
+func checkAddress(kind SourceType, text string) error {
+	address, known := addresses[kind]
+	if !known {
+		return fault.New(fault.BadInput, "type must be single_file, repo, marketplace or authored.")
+	}
+	u, err := url.Parse(text)
+	why := ""
+	switch {
+	case err != nil || len(text) > maxURL:
+		why = "is no URL"
+	case u.Scheme != "https":
+		why = "does not begin with https://"
+	case u.User != nil:
+		why = "carries a user name or password (a token goes into token)"
+	case u.Port() != "":
+		why = "carries a port"
+	case !fits(address.shapes, strings.ToLower(u.Host)+u.EscapedPath()):
+		why = "is not one this type of source can read"
+	default:
+		return nil
+	}
+	return fault.New(fault.BadInput, "url %s; give %s.", why, address.accepted)
+}
+
+func fits(shapes []*regexp.Regexp, text string) bool {
+	for _, shape := range shapes {
+		if shape.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package library
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/skill"
+)
+
+// AttachInput offers a skill on a configuration.
+type AttachInput struct {
+	SkillID         uuid.UUID
+	ConfigurationID uuid.UUID
+	LoadMode        LoadMode // empty is on_demand
+}
+
+// Attach offers a skill on a configuration, after those that are there (RULES L1).
+// Administrators only; audited.
+//
+// Refusals: ALREADY_ATTACHED; PROCESS_NOT_ALWAYS when a process would be loaded
+// always (RULES X1).
+func (l *Library) Attach(ctx context.Context, by actor.Actor, in AttachInput) (Offered, error) {
+	if err := needAdministrator(by); err != nil {
+		return Offered{}, err
+	}
+	if in.LoadMode == "" {
+		in.LoadMode = OnDemand
+	}
+	if err := checkMode(in.LoadMode); err != nil {
+		return Offered{}, err
+	}
+	a := Attachment{ID: l.World.NewID(), SkillID: in.SkillID, ConfigurationID: in.ConfigurationID, LoadMode: in.LoadMode, CreatedAt: l.World.Now()}
+	var d Dossier
+	err := l.retried(ctx, "the attachments", func() (change.Change, error) {
+		if _, err := l.Store.Configuration(ctx, in.ConfigurationID); err != nil {
+			return change.Change{}, err
+		}
+		var err error
+		if d, err = l.dossier(ctx, in.SkillID); err != nil {
+			return change.Change{}, err
+		}
+		if err := modeAllowed(d.Skill, in.LoadMode); err != nil {
+			return change.Change{}, err
+		}
+		offered, err := l.Store.Offered(ctx, in.ConfigurationID)
+		if err != nil {
+			return change.Change{}, err
+		}
+		if at := slices.IndexFunc(offered, func(o Offered) bool { return o.Skill.ID == in.SkillID }); at >= 0 {
+			return change.Change{}, fault.Refuse(fault.AlreadyAttached, "The skill %q is already attached to this configuration.", d.Skill.Version.Name).
+				With(offered[at].Attachment)
+		}
+		a.Position = 1
+		for _, o := range offered {
+			a.Position = max(a.Position, o.Attachment.Position+1)
+		}
+		return l.attachment(by, a, d.Skill), nil
+	})
+	return Offered{Attachment: a, Dossier: d}, err
+}
+
+func (l *Library) attachment(by actor.Actor, a Attachment, s Skill) change.Change {
+	return change.Change{
+		Updates: []change.Update{holds(skillsTable, s.ID, skillEnabled.Is(s.Enabled), skillProcess.Is(s.Version.Process))},
+		Inserts: []change.Insert{{Table: attachmentsTable, Row: []change.Value{
+			attachmentID.To(a.ID), attachmentSkillID.To(a.SkillID), attachmentConfID.To(a.ConfigurationID), attachmentMode.To(a.LoadMode),
+			attachmentPosition.To(a.Position), attachmentCreated.To(a.CreatedAt),
+		}}},
+		Audit: []audit.Entry{l.attachmentEntry(by, audit.SkillAttached, a, s).With("mode", string(a.LoadMode)).With("position", a.Position)},
+	}
+}
+
+func (l *Library) attachmentEntry(by actor.Actor, event audit.Event, a Attachment, s Skill) audit.Entry {
+	return audit.Record(l.World, by, event).About(s.SourceID, s.ID, string(s.Version.Digest())).
+		With("attachment", a.ID.String()).With("configuration", a.ConfigurationID.String())
+}
+
+func checkMode(mode LoadMode) error {
+	if mode != Always && mode != OnDemand {
+		return fault.New(fault.BadInput, "loadMode must be always or on_demand.")
+	}
+	return nil
+}
+
+// modeAllowed refuses to load a process always, and what may be one (RULES X1, S14).
+func modeAllowed(s Skill, mode LoadMode) error {
+	if mode == Always && s.Version.Process != skill.ProcessNo {
+		return fault.Refuse(fault.ProcessNotAlways, "The skill %q is a process, or may be one: it is started explicitly and attached on_demand.", s.Version.Name)
+	}
+	return nil
+}
+
+// Detach takes a skill off a configuration. Administrators only; audited.
+func (l *Library) Detach(ctx context.Context, by actor.Actor, attachmentID uuid.UUID) error {
+	if err := needAdministrator(by); err != nil {
+		return err
+	}
+	a, err := l.Store.Attachment(ctx, attachmentID)
+	if err != nil {
+		return err
+	}
+	s, err := l.Store.Skill(ctx, a.SkillID)
+	if err != nil {
+		return err
+	}
+	out, err := change.One(ctx, l.Store, change.Change{
+		Deletes: []change.Delete{{Table: attachmentsTable, ID: attachmentID}},
+		Audit:   []audit.Entry{l.attachmentEntry(by, audit.SkillDetached, a, s)},
+	})
+	if err == nil && !out.Applied {
+		return fault.New(fault.NotFound, "There is no such attachment.")
+	}
+	return err
+}
+
+// AttachmentUpdate is the input of UpdateAttachment; a nil field stays as it is.
+type AttachmentUpdate struct {
+	ID       uuid.UUID
+	LoadMode *LoadMode
+	// Place moves the attachment to that place in its configuration's order, counted
+	// from 1; beyond the end is the end.
+	Place *int
+}
+
+// UpdateAttachment changes how an attached skill is loaded, or its place in the
+// order. Administrators only; audited when it changes.
+//
+// Refusals: PROCESS_NOT_ALWAYS.
+func (l *Library) UpdateAttachment(ctx context.Context, by actor.Actor, in AttachmentUpdate) (Offered, error) {
+	if err := needAdministrator(by); err != nil {
+		return Offered{}, err
+	}
+	if in.LoadMode != nil {
+		if err := checkMode(*in.LoadMode); err != nil {
+			return Offered{}, err
+		}
+	}
+	if in.Place != nil && *in.Place < 1 {
+		return Offered{}, fault.New(fault.BadInput, "position must be 1 or more.")
+	}
+	var result Offered
+	err := l.retried(ctx, "the attachments", func() (change.Change, error) {
+		a, err := l.Store.Attachment(ctx, in.ID)
+		if err != nil {
+			return change.Change{}, err
+		}
+		offered, err := l.Store.Offered(ctx, a.ConfigurationID)
+		if err != nil {
+			return change.Change{}, err
+		}
+		at := slices.IndexFunc(offered, func(o Offered) bool { return o.Attachment.ID == in.ID })
+		if at < 0 {
+			return change.Change{}, fault.New(fault.NotFound, "There is no such attachment.")
+		}
+		if in.LoadMode != nil {
+			if err := modeAllowed(offered[at].Skill, *in.LoadMode); err != nil {
+				return change.Change{}, err
+			}
+		}
+		var c change.Change
+		c, result = l.rearranged(by, offered, at, in)
+		return c, nil
+	})
+	return result, err
+}
+
+// rearranged is the change of an attachment's mode and of every position that its
+// new place moves.
+func (l *Library) rearranged(by actor.Actor, offered []Offered, at int, in AttachmentUpdate) (change.Change, Offered) {
+	now := offered[at]
+	if in.LoadMode != nil {
+		now.Attachment.LoadMode = *in.LoadMode
+	}
+	order := offered
+	if in.Place != nil {
+		order = slices.Delete(slices.Clone(offered), at, at+1)
+		order = slices.Insert(order, min(*in.Place-1, len(order)), offered[at])
+	}
+	var c change.Change
+	for i, o := range order {
+		was, position, mode := o.Attachment, o.Attachment.Position, o.Attachment.LoadMode
+		if in.Place != nil {
+			position = i + 1
+		}
+		if was.ID == in.ID {
+			mode, now.Attachment.Position = now.Attachment.LoadMode, position
+		}
+		if position == was.Position && mode == was.LoadMode {
+			continue
+		}
+		c.Updates = append(c.Updates, change.Update{
+			Table: attachmentsTable, ID: was.ID,
+			If:  []change.Value{attachmentPosition.Is(was.Position), attachmentMode.Is(was.LoadMode)},
+			Set: []change.Value{attachmentPosition.To(position), attachmentMode.To(mode)},
+		})
+	}
+	if len(c.Updates) > 0 {
+		s := now.Skill
+		c.Updates = append(c.Updates, holds(skillsTable, s.ID, skillEnabled.Is(s.Enabled), skillProcess.Is(s.Version.Process)))
+		c.Audit = []audit.Entry{l.attachmentEntry(by, audit.AttachmentUpdated, now.Attachment, s).
+			With("mode", string(now.Attachment.LoadMode)).With("position", now.Attachment.Position)}
+	}
+	return c, now
+}

@@ -1,0 +1,188 @@
+package library
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// NewConfiguration is the input of CreateConfiguration; see Configuration for what
+// the fields mean.
+type NewConfiguration struct {
+	Name                         string
+	ProviderID                   uuid.UUID
+	Model                        string
+	ContextWindow                int
+	SystemPrompt                 string
+	AllowedToolGroups            []tool.Group // nil allows all
+	RequireSecondApprover        bool
+	SnippetsInCallerSystemPrompt bool
+	MaxIterations                int // below 1 leaves it to the settings (RULES R9)
+	AllowedUserIDs               []uuid.UUID
+}
+
+// CreateConfiguration adds a configuration. Administrators only; audited.
+func (l *Library) CreateConfiguration(ctx context.Context, by actor.Actor, in NewConfiguration) (Configuration, error) {
+	if err := needAdministrator(by); err != nil {
+		return Configuration{}, err
+	}
+	c := Configuration{
+		ID: l.World.NewID(), Name: in.Name, ProviderID: in.ProviderID, Model: in.Model, ContextWindow: in.ContextWindow,
+		SystemPrompt: in.SystemPrompt, AllowedToolGroups: in.AllowedToolGroups, RequireSecondApprover: in.RequireSecondApprover,
+		SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemPrompt, MaxIterations: in.MaxIterations, AllowedUserIDs: in.AllowedUserIDs,
+		Revision: 1, CreatedAt: l.World.Now(),
+	}
+	if err := l.checkConfiguration(ctx, &c); err != nil {
+		return Configuration{}, err
+	}
+	row := append(configurationColumns(c), configurationID.To(c.ID), configurationRevision.To(1), configurationCreated.To(c.CreatedAt))
+	out, err := change.One(ctx, l.Store, change.Change{
+		Inserts: []change.Insert{{Table: configurationsTable, Row: row}},
+		Audit:   []audit.Entry{configurationEntry(audit.Record(l.World, by, audit.ConfigurationCreated), c)},
+	})
+	if err != nil {
+		return Configuration{}, err
+	}
+	if !out.Applied {
+		return Configuration{}, fault.New(fault.NotFound, "providerId names a provider that is gone.")
+	}
+	return l.Store.Configuration(ctx, c.ID)
+}
+
+func configurationColumns(c Configuration) []change.Value {
+	return []change.Value{
+		configurationName.To(c.Name), configurationProvider.To(c.ProviderID), configurationModel.To(c.Model),
+		configurationWindow.To(c.ContextWindow), configurationPrompt.To(c.SystemPrompt), configurationGroups.To(c.AllowedToolGroups),
+		configurationFourEyes.To(c.RequireSecondApprover), configurationSnippets.To(c.SnippetsInCallerSystemPrompt),
+		configurationMaxRounds.To(c.MaxIterations), configurationUsers.To(c.AllowedUserIDs),
+	}
+}
+
+// ConfigurationUpdate is the input of UpdateConfiguration; a nil field stays as it
+// is.
+type ConfigurationUpdate struct {
+	ID       uuid.UUID
+	Revision *int // the revision the edit started from; nil takes what is there
+
+	Name          *string
+	ProviderID    *uuid.UUID
+	Model         *string
+	ContextWindow *int
+	SystemPrompt  *string
+	// AllowedToolGroups, when set, replaces the groups; a pointer to nil allows all.
+	AllowedToolGroups            *[]tool.Group
+	RequireSecondApprover        *bool
+	SnippetsInCallerSystemPrompt *bool
+	MaxIterations                *int
+	AllowedUserIDs               *[]uuid.UUID
+}
+
+// StaleConfiguration is the detail of a STALE_REVISION: the configuration as it is
+// now.
+type StaleConfiguration struct {
+	Posted  int
+	Current Configuration
+}
+
+// UpdateConfiguration changes a configuration. Who may use it, its tool groups and
+// its second approver act at once (RULES I2, I6). Administrators only; audited.
+//
+// Refusals: STALE_REVISION with a StaleConfiguration.
+func (l *Library) UpdateConfiguration(ctx context.Context, by actor.Actor, in ConfigurationUpdate) (Configuration, error) {
+	if err := needAdministrator(by); err != nil {
+		return Configuration{}, err
+	}
+	err := l.retried(ctx, "the configuration", func() (change.Change, error) {
+		was, err := l.Store.Configuration(ctx, in.ID)
+		if err != nil {
+			return change.Change{}, err
+		}
+		if in.Revision != nil && *in.Revision != was.Revision {
+			return change.Change{}, fault.Refuse(fault.StaleRevision, "The configuration is at revision %d by now; the edit started from revision %d.",
+				was.Revision, *in.Revision).With(StaleConfiguration{Posted: *in.Revision, Current: was})
+		}
+		now := in.applied(was)
+		if err := l.checkConfiguration(ctx, &now); err != nil {
+			return change.Change{}, err
+		}
+		return change.Change{
+			Updates: []change.Update{{
+				Table: configurationsTable, ID: was.ID, If: []change.Value{configurationRevision.Is(was.Revision)},
+				Set: append(configurationColumns(now), configurationRevision.To(was.Revision+1)),
+			}},
+			Audit: []audit.Entry{configurationEntry(audit.Record(l.World, by, audit.ConfigurationUpdated), now).With("revision", was.Revision+1)},
+		}, nil
+	})
+	if err != nil {
+		return Configuration{}, err
+	}
+	return l.Store.Configuration(ctx, in.ID)
+}
+
+func (in ConfigurationUpdate) applied(c Configuration) Configuration {
+	set(&c.Name, in.Name)
+	set(&c.ProviderID, in.ProviderID)
+	set(&c.Model, in.Model)
+	set(&c.ContextWindow, in.ContextWindow)
+	set(&c.SystemPrompt, in.SystemPrompt)
+	set(&c.AllowedToolGroups, in.AllowedToolGroups)
+	set(&c.RequireSecondApprover, in.RequireSecondApprover)
+	set(&c.SnippetsInCallerSystemPrompt, in.SnippetsInCallerSystemPrompt)
+	set(&c.MaxIterations, in.MaxIterations)
+	set(&c.AllowedUserIDs, in.AllowedUserIDs)
+	return c
+}
+
+func configurationEntry(e audit.Entry, c Configuration) audit.Entry {
+	users := make([]string, len(c.AllowedUserIDs))
+	for i, id := range c.AllowedUserIDs {
+		users[i] = id.String()
+	}
+	return e.With("configuration", c.ID.String()).With("provider", c.ProviderID.String()).
+		With("secondApprover", c.RequireSecondApprover).With("allowedUsers", users)
+}
+
+var toolGroups = []tool.Group{tool.GroupContentRead, tool.GroupContentWrite, tool.GroupProcess, tool.GroupRemote}
+
+const maxPrompt = 1 << 20 // bytes
+
+// checkConfiguration refuses a configuration that no run could use.
+func (l *Library) checkConfiguration(ctx context.Context, c *Configuration) (err error) {
+	if c.Name, err = label("name", c.Name); err != nil {
+		return err
+	}
+	if c.SystemPrompt, err = prose("systemPrompt", c.SystemPrompt, maxPrompt); err != nil {
+		return err
+	}
+	c.MaxIterations = max(c.MaxIterations, 0)
+	if c.ContextWindow < 0 {
+		return fault.New(fault.BadInput, "contextWindow must be a number of tokens, or 0 when it is not known.")
+	}
+	for _, g := range c.AllowedToolGroups {
+		if !slices.Contains(toolGroups, g) {
+			return fault.New(fault.BadInput, "allowedToolGroups must be among content_read, content_write, process and remote; %q is not.", clip(string(g), 60))
+		}
+	}
+	provider, err := l.Store.Provider(ctx, c.ProviderID)
+	if err != nil {
+		return err
+	}
+	if c.Model != "" || provider.Kind != Scripted {
+		if c.Model, err = label("model", c.Model); err != nil {
+			return err
+		}
+	}
+	for _, id := range c.AllowedUserIDs {
+		if _, err := l.Accounts.Actor(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package library
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/actor"
+)
+
+// FindSource reads a source; it needs skill:read.
+func (l *Library) FindSource(ctx context.Context, by actor.Actor, id uuid.UUID) (Source, error) {
+	if err := need(by, actor.SkillRead); err != nil {
+		return Source{}, err
+	}
+	return l.Store.Source(ctx, id)
+}
+
+// FindSkill reads a skill with everything that decides what it may do; it needs
+// skill:read.
+func (l *Library) FindSkill(ctx context.Context, by actor.Actor, id uuid.UUID) (Dossier, error) {
+	if err := need(by, actor.SkillRead); err != nil {
+		return Dossier{}, err
+	}
+	return l.dossier(ctx, id)
+}
+
+// FindProvider reads a provider without its key. Administrators only.
+func (l *Library) FindProvider(ctx context.Context, by actor.Actor, id uuid.UUID) (Provider, error) {
+	if err := needAdministrator(by); err != nil {
+		return Provider{}, err
+	}
+	p, err := l.Store.Provider(ctx, id)
+	p.APIKey = ""
+	return p, err
+}
+
+// FindAttachment reads an attachment; it needs skill:read.
+func (l *Library) FindAttachment(ctx context.Context, by actor.Actor, id uuid.UUID) (Attachment, error) {
+	if err := need(by, actor.SkillRead); err != nil {
+		return Attachment{}, err
+	}
+	return l.Store.Attachment(ctx, id)
+}
+
+// ListSources pages through the sources; it needs skill:read.
+func (l *Library) ListSources(ctx context.Context, by actor.Actor, page Page) ([]Source, error) {
+	if err := need(by, actor.SkillRead); err != nil {
+		return nil, err
+	}
+	return l.Store.Sources(ctx, page)
+}
+
+// ListProviders pages through the providers, without their keys. Administrators
+// only.
+func (l *Library) ListProviders(ctx context.Context, by actor.Actor, page Page) ([]Provider, error) {
+	if err := needAdministrator(by); err != nil {
+		return nil, err
+	}
+	ps, err := l.Store.Providers(ctx, page)
+	for i := range ps {
+		ps[i].APIKey = ""
+	}
+	return ps, err
+}
+
+// ListConfigurations pages through the configurations that somebody may use.
+func (l *Library) ListConfigurations(ctx context.Context, by actor.Actor, page Page) ([]Configuration, error) {
+	if err := needSignedIn(by); err != nil {
+		return nil, err
+	}
+	return filtered(page, func(p Page) ([]Configuration, error) { return l.Store.Configurations(ctx, p) },
+		func(c Configuration) uuid.UUID { return c.ID },
+		func(cs []Configuration) ([]Configuration, error) {
+			return slices.DeleteFunc(cs, func(c Configuration) bool { return !c.MayUse(by) }), nil
+		})
+}
+
+// SkillQuery narrows a list of skills; a nil field does not narrow.
+type SkillQuery struct {
+	SkillFilter
+	Instructs *bool
+}
+
+// ListSkills pages through the skills with everything that decides what they may
+// do, in four queries a page, or more when it must look for those that (do not) instruct. It needs
+// skill:read.
+func (l *Library) ListSkills(ctx context.Context, by actor.Actor, q SkillQuery, page Page) ([]Dossier, error) {
+	if err := need(by, actor.SkillRead); err != nil {
+		return nil, err
+	}
+	t, err := l.Thresholds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return filtered(page, func(p Page) ([]Skill, error) { return l.Store.Skills(ctx, q.SkillFilter, p) },
+		func(s Skill) uuid.UUID { return s.ID },
+		func(skills []Skill) ([]Dossier, error) {
+			ids := make([]uuid.UUID, len(skills))
+			for i, s := range skills {
+				ids[i] = s.ID
+			}
+			if len(ids) == 0 {
+				return nil, nil
+			}
+			ds, err := l.Store.Dossiers(ctx, ids)
+			return slices.DeleteFunc(ds, func(d Dossier) bool {
+				return q.Instructs != nil && d.Standing(t).Instructs != *q.Instructs
+			}), err
+		})
+}
+
+// filtered fills a page with what keep leaves of the rows that read gives, reading
+// on until the page is full or the rows end. Backward pages come in the order of
+// reading, as read gives them.
+func filtered[Row, Kept any](page Page, read func(Page) ([]Row, error), id func(Row) uuid.UUID, keep func([]Row) ([]Kept, error)) ([]Kept, error) {
+	var all []Kept
+	next := page
+	for {
+		rows, err := read(next)
+		if err != nil {
+			return nil, err
+		}
+		ended := len(rows) < next.Limit
+		if len(rows) > 0 {
+			next.Cursor = id(rows[len(rows)-1])
+		}
+		kept, err := keep(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, kept...)
+		if ended || len(all) >= page.Limit {
+			return all[:min(len(all), page.Limit)], nil
+		}
+	}
+}
