@@ -47,6 +47,14 @@ func (_c *ApprovalCreate) SetCounter(v int) *ApprovalCreate {
 	return _c
 }
 
+// SetNillableCounter sets the "counter" field if the given value is not nil.
+func (_c *ApprovalCreate) SetNillableCounter(v *int) *ApprovalCreate {
+	if v != nil {
+		_c.SetCounter(*v)
+	}
+	return _c
+}
+
 // SetTrustLevel sets the "trust_level" field.
 func (_c *ApprovalCreate) SetTrustLevel(v string) *ApprovalCreate {
 	_c.mutation.SetTrustLevel(v)
@@ -59,9 +67,25 @@ func (_c *ApprovalCreate) SetRawDigest(v string) *ApprovalCreate {
 	return _c
 }
 
+// SetNillableRawDigest sets the "raw_digest" field if the given value is not nil.
+func (_c *ApprovalCreate) SetNillableRawDigest(v *string) *ApprovalCreate {
+	if v != nil {
+		_c.SetRawDigest(*v)
+	}
+	return _c
+}
+
 // SetBundleDigest sets the "bundle_digest" field.
 func (_c *ApprovalCreate) SetBundleDigest(v string) *ApprovalCreate {
 	_c.mutation.SetBundleDigest(v)
+	return _c
+}
+
+// SetNillableBundleDigest sets the "bundle_digest" field if the given value is not nil.
+func (_c *ApprovalCreate) SetNillableBundleDigest(v *string) *ApprovalCreate {
+	if v != nil {
+		_c.SetBundleDigest(*v)
+	}
 	return _c
 }
 
@@ -91,6 +115,14 @@ func (_c *ApprovalCreate) SetComment(v string) *ApprovalCreate {
 	return _c
 }
 
+// SetNillableComment sets the "comment" field if the given value is not nil.
+func (_c *ApprovalCreate) SetNillableComment(v *string) *ApprovalCreate {
+	if v != nil {
+		_c.SetComment(*v)
+	}
+	return _c
+}
+
 // SetAt sets the "at" field.
 func (_c *ApprovalCreate) SetAt(v time.Time) *ApprovalCreate {
 	_c.mutation.SetAt(v)
@@ -109,9 +141,25 @@ func (_c *ApprovalCreate) SetDescription(v string) *ApprovalCreate {
 	return _c
 }
 
+// SetNillableDescription sets the "description" field if the given value is not nil.
+func (_c *ApprovalCreate) SetNillableDescription(v *string) *ApprovalCreate {
+	if v != nil {
+		_c.SetDescription(*v)
+	}
+	return _c
+}
+
 // SetBody sets the "body" field.
 func (_c *ApprovalCreate) SetBody(v string) *ApprovalCreate {
 	_c.mutation.SetBody(v)
+	return _c
+}
+
+// SetNillableBody sets the "body" field if the given value is not nil.
+func (_c *ApprovalCreate) SetNillableBody(v *string) *ApprovalCreate {
+	if v != nil {
+		_c.SetBody(*v)
+	}
 	return _c
 }
 
@@ -156,6 +204,7 @@ func (_c *ApprovalCreate) Mutation() *ApprovalMutation {
 
 // Save creates the Approval in the database.
 func (_c *ApprovalCreate) Save(ctx context.Context) (*Approval, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -178,6 +227,34 @@ func (_c *ApprovalCreate) Exec(ctx context.Context) error {
 func (_c *ApprovalCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *ApprovalCreate) defaults() {
+	if _, ok := _c.mutation.Counter(); !ok {
+		v := approval.DefaultCounter
+		_c.mutation.SetCounter(v)
+	}
+	if _, ok := _c.mutation.RawDigest(); !ok {
+		v := approval.DefaultRawDigest
+		_c.mutation.SetRawDigest(v)
+	}
+	if _, ok := _c.mutation.BundleDigest(); !ok {
+		v := approval.DefaultBundleDigest
+		_c.mutation.SetBundleDigest(v)
+	}
+	if _, ok := _c.mutation.Comment(); !ok {
+		v := approval.DefaultComment
+		_c.mutation.SetComment(v)
+	}
+	if _, ok := _c.mutation.Description(); !ok {
+		v := approval.DefaultDescription
+		_c.mutation.SetDescription(v)
+	}
+	if _, ok := _c.mutation.Body(); !ok {
+		v := approval.DefaultBody
+		_c.mutation.SetBody(v)
 	}
 }
 
@@ -387,6 +464,7 @@ func (_c *ApprovalCreateBulk) Save(ctx context.Context) ([]*Approval, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ApprovalMutation)
 				if !ok {

@@ -47,6 +47,14 @@ func (_c *AttachmentCreate) SetPosition(v int) *AttachmentCreate {
 	return _c
 }
 
+// SetNillablePosition sets the "position" field if the given value is not nil.
+func (_c *AttachmentCreate) SetNillablePosition(v *int) *AttachmentCreate {
+	if v != nil {
+		_c.SetPosition(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AttachmentCreate) SetCreatedAt(v time.Time) *AttachmentCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -76,6 +84,7 @@ func (_c *AttachmentCreate) Mutation() *AttachmentMutation {
 
 // Save creates the Attachment in the database.
 func (_c *AttachmentCreate) Save(ctx context.Context) (*Attachment, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -98,6 +107,14 @@ func (_c *AttachmentCreate) Exec(ctx context.Context) error {
 func (_c *AttachmentCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *AttachmentCreate) defaults() {
+	if _, ok := _c.mutation.Position(); !ok {
+		v := attachment.DefaultPosition
+		_c.mutation.SetPosition(v)
 	}
 }
 
@@ -226,6 +243,7 @@ func (_c *AttachmentCreateBulk) Save(ctx context.Context) ([]*Attachment, error)
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*AttachmentMutation)
 				if !ok {

@@ -46,9 +46,25 @@ func (_c *ConfigurationCreate) SetContextWindow(v int) *ConfigurationCreate {
 	return _c
 }
 
+// SetNillableContextWindow sets the "context_window" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableContextWindow(v *int) *ConfigurationCreate {
+	if v != nil {
+		_c.SetContextWindow(*v)
+	}
+	return _c
+}
+
 // SetSystemPrompt sets the "system_prompt" field.
 func (_c *ConfigurationCreate) SetSystemPrompt(v string) *ConfigurationCreate {
 	_c.mutation.SetSystemPrompt(v)
+	return _c
+}
+
+// SetNillableSystemPrompt sets the "system_prompt" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableSystemPrompt(v *string) *ConfigurationCreate {
+	if v != nil {
+		_c.SetSystemPrompt(*v)
+	}
 	return _c
 }
 
@@ -72,15 +88,39 @@ func (_c *ConfigurationCreate) SetRequireSecondApprover(v bool) *ConfigurationCr
 	return _c
 }
 
+// SetNillableRequireSecondApprover sets the "require_second_approver" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableRequireSecondApprover(v *bool) *ConfigurationCreate {
+	if v != nil {
+		_c.SetRequireSecondApprover(*v)
+	}
+	return _c
+}
+
 // SetSnippetsInCallerSystemMessage sets the "snippets_in_caller_system_message" field.
 func (_c *ConfigurationCreate) SetSnippetsInCallerSystemMessage(v bool) *ConfigurationCreate {
 	_c.mutation.SetSnippetsInCallerSystemMessage(v)
 	return _c
 }
 
+// SetNillableSnippetsInCallerSystemMessage sets the "snippets_in_caller_system_message" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableSnippetsInCallerSystemMessage(v *bool) *ConfigurationCreate {
+	if v != nil {
+		_c.SetSnippetsInCallerSystemMessage(*v)
+	}
+	return _c
+}
+
 // SetMaxIterations sets the "max_iterations" field.
 func (_c *ConfigurationCreate) SetMaxIterations(v int) *ConfigurationCreate {
 	_c.mutation.SetMaxIterations(v)
+	return _c
+}
+
+// SetNillableMaxIterations sets the "max_iterations" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableMaxIterations(v *int) *ConfigurationCreate {
+	if v != nil {
+		_c.SetMaxIterations(*v)
+	}
 	return _c
 }
 
@@ -101,6 +141,14 @@ func (_c *ConfigurationCreate) SetNillableAllowedUserIds(v *string) *Configurati
 // SetRevision sets the "revision" field.
 func (_c *ConfigurationCreate) SetRevision(v int) *ConfigurationCreate {
 	_c.mutation.SetRevision(v)
+	return _c
+}
+
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableRevision(v *int) *ConfigurationCreate {
+	if v != nil {
+		_c.SetRevision(*v)
+	}
 	return _c
 }
 
@@ -128,6 +176,7 @@ func (_c *ConfigurationCreate) Mutation() *ConfigurationMutation {
 
 // Save creates the Configuration in the database.
 func (_c *ConfigurationCreate) Save(ctx context.Context) (*Configuration, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -150,6 +199,34 @@ func (_c *ConfigurationCreate) Exec(ctx context.Context) error {
 func (_c *ConfigurationCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *ConfigurationCreate) defaults() {
+	if _, ok := _c.mutation.ContextWindow(); !ok {
+		v := configuration.DefaultContextWindow
+		_c.mutation.SetContextWindow(v)
+	}
+	if _, ok := _c.mutation.SystemPrompt(); !ok {
+		v := configuration.DefaultSystemPrompt
+		_c.mutation.SetSystemPrompt(v)
+	}
+	if _, ok := _c.mutation.RequireSecondApprover(); !ok {
+		v := configuration.DefaultRequireSecondApprover
+		_c.mutation.SetRequireSecondApprover(v)
+	}
+	if _, ok := _c.mutation.SnippetsInCallerSystemMessage(); !ok {
+		v := configuration.DefaultSnippetsInCallerSystemMessage
+		_c.mutation.SetSnippetsInCallerSystemMessage(v)
+	}
+	if _, ok := _c.mutation.MaxIterations(); !ok {
+		v := configuration.DefaultMaxIterations
+		_c.mutation.SetMaxIterations(v)
+	}
+	if _, ok := _c.mutation.Revision(); !ok {
+		v := configuration.DefaultRevision
+		_c.mutation.SetRevision(v)
 	}
 }
 
@@ -305,6 +382,7 @@ func (_c *ConfigurationCreateBulk) Save(ctx context.Context) ([]*Configuration, 
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ConfigurationMutation)
 				if !ok {

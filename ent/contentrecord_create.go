@@ -39,9 +39,25 @@ func (_c *ContentRecordCreate) SetParentID(v string) *ContentRecordCreate {
 	return _c
 }
 
+// SetNillableParentID sets the "parent_id" field if the given value is not nil.
+func (_c *ContentRecordCreate) SetNillableParentID(v *string) *ContentRecordCreate {
+	if v != nil {
+		_c.SetParentID(*v)
+	}
+	return _c
+}
+
 // SetPosition sets the "position" field.
 func (_c *ContentRecordCreate) SetPosition(v int) *ContentRecordCreate {
 	_c.mutation.SetPosition(v)
+	return _c
+}
+
+// SetNillablePosition sets the "position" field if the given value is not nil.
+func (_c *ContentRecordCreate) SetNillablePosition(v *int) *ContentRecordCreate {
+	if v != nil {
+		_c.SetPosition(*v)
+	}
 	return _c
 }
 
@@ -57,15 +73,39 @@ func (_c *ContentRecordCreate) SetRevision(v int) *ContentRecordCreate {
 	return _c
 }
 
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_c *ContentRecordCreate) SetNillableRevision(v *int) *ContentRecordCreate {
+	if v != nil {
+		_c.SetRevision(*v)
+	}
+	return _c
+}
+
 // SetHidden sets the "hidden" field.
 func (_c *ContentRecordCreate) SetHidden(v bool) *ContentRecordCreate {
 	_c.mutation.SetHidden(v)
 	return _c
 }
 
+// SetNillableHidden sets the "hidden" field if the given value is not nil.
+func (_c *ContentRecordCreate) SetNillableHidden(v *bool) *ContentRecordCreate {
+	if v != nil {
+		_c.SetHidden(*v)
+	}
+	return _c
+}
+
 // SetDeleted sets the "deleted" field.
 func (_c *ContentRecordCreate) SetDeleted(v bool) *ContentRecordCreate {
 	_c.mutation.SetDeleted(v)
+	return _c
+}
+
+// SetNillableDeleted sets the "deleted" field if the given value is not nil.
+func (_c *ContentRecordCreate) SetNillableDeleted(v *bool) *ContentRecordCreate {
+	if v != nil {
+		_c.SetDeleted(*v)
+	}
 	return _c
 }
 
@@ -88,6 +128,7 @@ func (_c *ContentRecordCreate) Mutation() *ContentRecordMutation {
 
 // Save creates the ContentRecord in the database.
 func (_c *ContentRecordCreate) Save(ctx context.Context) (*ContentRecord, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -110,6 +151,30 @@ func (_c *ContentRecordCreate) Exec(ctx context.Context) error {
 func (_c *ContentRecordCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *ContentRecordCreate) defaults() {
+	if _, ok := _c.mutation.ParentID(); !ok {
+		v := contentrecord.DefaultParentID
+		_c.mutation.SetParentID(v)
+	}
+	if _, ok := _c.mutation.Position(); !ok {
+		v := contentrecord.DefaultPosition
+		_c.mutation.SetPosition(v)
+	}
+	if _, ok := _c.mutation.Revision(); !ok {
+		v := contentrecord.DefaultRevision
+		_c.mutation.SetRevision(v)
+	}
+	if _, ok := _c.mutation.Hidden(); !ok {
+		v := contentrecord.DefaultHidden
+		_c.mutation.SetHidden(v)
+	}
+	if _, ok := _c.mutation.Deleted(); !ok {
+		v := contentrecord.DefaultDeleted
+		_c.mutation.SetDeleted(v)
 	}
 }
 
@@ -234,6 +299,7 @@ func (_c *ContentRecordCreateBulk) Save(ctx context.Context) ([]*ContentRecord, 
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ContentRecordMutation)
 				if !ok {

@@ -34,6 +34,14 @@ func (_c *ContentRevisionCreate) SetRevision(v int) *ContentRevisionCreate {
 	return _c
 }
 
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_c *ContentRevisionCreate) SetNillableRevision(v *int) *ContentRevisionCreate {
+	if v != nil {
+		_c.SetRevision(*v)
+	}
+	return _c
+}
+
 // SetKind sets the "kind" field.
 func (_c *ContentRevisionCreate) SetKind(v string) *ContentRevisionCreate {
 	_c.mutation.SetKind(v)
@@ -118,6 +126,7 @@ func (_c *ContentRevisionCreate) Mutation() *ContentRevisionMutation {
 
 // Save creates the ContentRevision in the database.
 func (_c *ContentRevisionCreate) Save(ctx context.Context) (*ContentRevision, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -140,6 +149,14 @@ func (_c *ContentRevisionCreate) Exec(ctx context.Context) error {
 func (_c *ContentRevisionCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *ContentRevisionCreate) defaults() {
+	if _, ok := _c.mutation.Revision(); !ok {
+		v := contentrevision.DefaultRevision
+		_c.mutation.SetRevision(v)
 	}
 }
 
@@ -264,6 +281,7 @@ func (_c *ContentRevisionCreateBulk) Save(ctx context.Context) ([]*ContentRevisi
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ContentRevisionMutation)
 				if !ok {

@@ -39,6 +39,14 @@ func (_c *ProviderCreate) SetBaseURL(v string) *ProviderCreate {
 	return _c
 }
 
+// SetNillableBaseURL sets the "base_url" field if the given value is not nil.
+func (_c *ProviderCreate) SetNillableBaseURL(v *string) *ProviderCreate {
+	if v != nil {
+		_c.SetBaseURL(*v)
+	}
+	return _c
+}
+
 // SetAPIKey sets the "api_key" field.
 func (_c *ProviderCreate) SetAPIKey(v string) *ProviderCreate {
 	_c.mutation.SetAPIKey(v)
@@ -65,6 +73,14 @@ func (_c *ProviderCreate) SetScript(v string) *ProviderCreate {
 	return _c
 }
 
+// SetNillableScript sets the "script" field if the given value is not nil.
+func (_c *ProviderCreate) SetNillableScript(v *string) *ProviderCreate {
+	if v != nil {
+		_c.SetScript(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ProviderCreate) SetCreatedAt(v time.Time) *ProviderCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -84,6 +100,7 @@ func (_c *ProviderCreate) Mutation() *ProviderMutation {
 
 // Save creates the Provider in the database.
 func (_c *ProviderCreate) Save(ctx context.Context) (*Provider, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -106,6 +123,18 @@ func (_c *ProviderCreate) Exec(ctx context.Context) error {
 func (_c *ProviderCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *ProviderCreate) defaults() {
+	if _, ok := _c.mutation.BaseURL(); !ok {
+		v := provider.DefaultBaseURL
+		_c.mutation.SetBaseURL(v)
+	}
+	if _, ok := _c.mutation.Script(); !ok {
+		v := provider.DefaultScript
+		_c.mutation.SetScript(v)
 	}
 }
 
@@ -213,6 +242,7 @@ func (_c *ProviderCreateBulk) Save(ctx context.Context) ([]*Provider, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ProviderMutation)
 				if !ok {

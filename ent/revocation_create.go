@@ -40,9 +40,25 @@ func (_c *RevocationCreate) SetCounter(v int) *RevocationCreate {
 	return _c
 }
 
+// SetNillableCounter sets the "counter" field if the given value is not nil.
+func (_c *RevocationCreate) SetNillableCounter(v *int) *RevocationCreate {
+	if v != nil {
+		_c.SetCounter(*v)
+	}
+	return _c
+}
+
 // SetReason sets the "reason" field.
 func (_c *RevocationCreate) SetReason(v string) *RevocationCreate {
 	_c.mutation.SetReason(v)
+	return _c
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_c *RevocationCreate) SetNillableReason(v *string) *RevocationCreate {
+	if v != nil {
+		_c.SetReason(*v)
+	}
 	return _c
 }
 
@@ -76,6 +92,7 @@ func (_c *RevocationCreate) Mutation() *RevocationMutation {
 
 // Save creates the Revocation in the database.
 func (_c *RevocationCreate) Save(ctx context.Context) (*Revocation, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -98,6 +115,18 @@ func (_c *RevocationCreate) Exec(ctx context.Context) error {
 func (_c *RevocationCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *RevocationCreate) defaults() {
+	if _, ok := _c.mutation.Counter(); !ok {
+		v := revocation.DefaultCounter
+		_c.mutation.SetCounter(v)
+	}
+	if _, ok := _c.mutation.Reason(); !ok {
+		v := revocation.DefaultReason
+		_c.mutation.SetReason(v)
 	}
 }
 
@@ -217,6 +246,7 @@ func (_c *RevocationCreateBulk) Save(ctx context.Context) ([]*Revocation, error)
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*RevocationMutation)
 				if !ok {

@@ -63,9 +63,25 @@ func (_c *RunCreate) SetTruncated(v bool) *RunCreate {
 	return _c
 }
 
+// SetNillableTruncated sets the "truncated" field if the given value is not nil.
+func (_c *RunCreate) SetNillableTruncated(v *bool) *RunCreate {
+	if v != nil {
+		_c.SetTruncated(*v)
+	}
+	return _c
+}
+
 // SetMessage sets the "message" field.
 func (_c *RunCreate) SetMessage(v string) *RunCreate {
 	_c.mutation.SetMessage(v)
+	return _c
+}
+
+// SetNillableMessage sets the "message" field if the given value is not nil.
+func (_c *RunCreate) SetNillableMessage(v *string) *RunCreate {
+	if v != nil {
+		_c.SetMessage(*v)
+	}
 	return _c
 }
 
@@ -227,15 +243,39 @@ func (_c *RunCreate) SetMaxIterations(v int) *RunCreate {
 	return _c
 }
 
+// SetNillableMaxIterations sets the "max_iterations" field if the given value is not nil.
+func (_c *RunCreate) SetNillableMaxIterations(v *int) *RunCreate {
+	if v != nil {
+		_c.SetMaxIterations(*v)
+	}
+	return _c
+}
+
 // SetSuspension sets the "suspension" field.
 func (_c *RunCreate) SetSuspension(v int) *RunCreate {
 	_c.mutation.SetSuspension(v)
 	return _c
 }
 
+// SetNillableSuspension sets the "suspension" field if the given value is not nil.
+func (_c *RunCreate) SetNillableSuspension(v *int) *RunCreate {
+	if v != nil {
+		_c.SetSuspension(*v)
+	}
+	return _c
+}
+
 // SetTurnDigest sets the "turn_digest" field.
 func (_c *RunCreate) SetTurnDigest(v string) *RunCreate {
 	_c.mutation.SetTurnDigest(v)
+	return _c
+}
+
+// SetNillableTurnDigest sets the "turn_digest" field if the given value is not nil.
+func (_c *RunCreate) SetNillableTurnDigest(v *string) *RunCreate {
+	if v != nil {
+		_c.SetTurnDigest(*v)
+	}
 	return _c
 }
 
@@ -329,6 +369,14 @@ func (_c *RunCreate) SetNextSeq(v int) *RunCreate {
 	return _c
 }
 
+// SetNillableNextSeq sets the "next_seq" field if the given value is not nil.
+func (_c *RunCreate) SetNillableNextSeq(v *int) *RunCreate {
+	if v != nil {
+		_c.SetNextSeq(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *RunCreate) SetCreatedAt(v time.Time) *RunCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -386,6 +434,7 @@ func (_c *RunCreate) Mutation() *RunMutation {
 
 // Save creates the Run in the database.
 func (_c *RunCreate) Save(ctx context.Context) (*Run, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -408,6 +457,34 @@ func (_c *RunCreate) Exec(ctx context.Context) error {
 func (_c *RunCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *RunCreate) defaults() {
+	if _, ok := _c.mutation.Truncated(); !ok {
+		v := run.DefaultTruncated
+		_c.mutation.SetTruncated(v)
+	}
+	if _, ok := _c.mutation.Message(); !ok {
+		v := run.DefaultMessage
+		_c.mutation.SetMessage(v)
+	}
+	if _, ok := _c.mutation.MaxIterations(); !ok {
+		v := run.DefaultMaxIterations
+		_c.mutation.SetMaxIterations(v)
+	}
+	if _, ok := _c.mutation.Suspension(); !ok {
+		v := run.DefaultSuspension
+		_c.mutation.SetSuspension(v)
+	}
+	if _, ok := _c.mutation.TurnDigest(); !ok {
+		v := run.DefaultTurnDigest
+		_c.mutation.SetTurnDigest(v)
+	}
+	if _, ok := _c.mutation.NextSeq(); !ok {
+		v := run.DefaultNextSeq
+		_c.mutation.SetNextSeq(v)
 	}
 }
 
@@ -651,6 +728,7 @@ func (_c *RunCreateBulk) Save(ctx context.Context) ([]*Run, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*RunMutation)
 				if !ok {

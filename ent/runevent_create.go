@@ -46,9 +46,25 @@ func (_c *RunEventCreate) SetRound(v int) *RunEventCreate {
 	return _c
 }
 
+// SetNillableRound sets the "round" field if the given value is not nil.
+func (_c *RunEventCreate) SetNillableRound(v *int) *RunEventCreate {
+	if v != nil {
+		_c.SetRound(*v)
+	}
+	return _c
+}
+
 // SetDurationMs sets the "duration_ms" field.
 func (_c *RunEventCreate) SetDurationMs(v int) *RunEventCreate {
 	_c.mutation.SetDurationMs(v)
+	return _c
+}
+
+// SetNillableDurationMs sets the "duration_ms" field if the given value is not nil.
+func (_c *RunEventCreate) SetNillableDurationMs(v *int) *RunEventCreate {
+	if v != nil {
+		_c.SetDurationMs(*v)
+	}
 	return _c
 }
 
@@ -82,6 +98,7 @@ func (_c *RunEventCreate) Mutation() *RunEventMutation {
 
 // Save creates the RunEvent in the database.
 func (_c *RunEventCreate) Save(ctx context.Context) (*RunEvent, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -104,6 +121,18 @@ func (_c *RunEventCreate) Exec(ctx context.Context) error {
 func (_c *RunEventCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *RunEventCreate) defaults() {
+	if _, ok := _c.mutation.Round(); !ok {
+		v := runevent.DefaultRound
+		_c.mutation.SetRound(v)
+	}
+	if _, ok := _c.mutation.DurationMs(); !ok {
+		v := runevent.DefaultDurationMs
+		_c.mutation.SetDurationMs(v)
 	}
 }
 
@@ -227,6 +256,7 @@ func (_c *RunEventCreateBulk) Save(ctx context.Context) ([]*RunEvent, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*RunEventMutation)
 				if !ok {

@@ -2,8 +2,285 @@
 
 package ent
 
+import (
+	"github.com/countersign/countersign/ent/approval"
+	"github.com/countersign/countersign/ent/attachment"
+	"github.com/countersign/countersign/ent/configuration"
+	"github.com/countersign/countersign/ent/contentrecord"
+	"github.com/countersign/countersign/ent/contentrevision"
+	"github.com/countersign/countersign/ent/provider"
+	"github.com/countersign/countersign/ent/revocation"
+	"github.com/countersign/countersign/ent/run"
+	"github.com/countersign/countersign/ent/runevent"
+	"github.com/countersign/countersign/ent/schema"
+	"github.com/countersign/countersign/ent/skill"
+	"github.com/countersign/countersign/ent/skillrevision"
+	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/token"
+	"github.com/countersign/countersign/ent/toolswitch"
+	"github.com/countersign/countersign/ent/user"
+)
+
 // The init function reads all schema descriptors with runtime code
 // (default values, validators, hooks and policies) and stitches it
 // to their package variables.
 func init() {
+	approvalFields := schema.Approval{}.Fields()
+	_ = approvalFields
+	// approvalDescCounter is the schema descriptor for counter field.
+	approvalDescCounter := approvalFields[4].Descriptor()
+	// approval.DefaultCounter holds the default value on creation for the counter field.
+	approval.DefaultCounter = approvalDescCounter.Default.(int)
+	// approvalDescRawDigest is the schema descriptor for raw_digest field.
+	approvalDescRawDigest := approvalFields[6].Descriptor()
+	// approval.DefaultRawDigest holds the default value on creation for the raw_digest field.
+	approval.DefaultRawDigest = approvalDescRawDigest.Default.(string)
+	// approvalDescBundleDigest is the schema descriptor for bundle_digest field.
+	approvalDescBundleDigest := approvalFields[7].Descriptor()
+	// approval.DefaultBundleDigest holds the default value on creation for the bundle_digest field.
+	approval.DefaultBundleDigest = approvalDescBundleDigest.Default.(string)
+	// approvalDescComment is the schema descriptor for comment field.
+	approvalDescComment := approvalFields[10].Descriptor()
+	// approval.DefaultComment holds the default value on creation for the comment field.
+	approval.DefaultComment = approvalDescComment.Default.(string)
+	// approvalDescDescription is the schema descriptor for description field.
+	approvalDescDescription := approvalFields[13].Descriptor()
+	// approval.DefaultDescription holds the default value on creation for the description field.
+	approval.DefaultDescription = approvalDescDescription.Default.(string)
+	// approvalDescBody is the schema descriptor for body field.
+	approvalDescBody := approvalFields[14].Descriptor()
+	// approval.DefaultBody holds the default value on creation for the body field.
+	approval.DefaultBody = approvalDescBody.Default.(string)
+	attachmentFields := schema.Attachment{}.Fields()
+	_ = attachmentFields
+	// attachmentDescPosition is the schema descriptor for position field.
+	attachmentDescPosition := attachmentFields[4].Descriptor()
+	// attachment.DefaultPosition holds the default value on creation for the position field.
+	attachment.DefaultPosition = attachmentDescPosition.Default.(int)
+	configurationFields := schema.Configuration{}.Fields()
+	_ = configurationFields
+	// configurationDescContextWindow is the schema descriptor for context_window field.
+	configurationDescContextWindow := configurationFields[4].Descriptor()
+	// configuration.DefaultContextWindow holds the default value on creation for the context_window field.
+	configuration.DefaultContextWindow = configurationDescContextWindow.Default.(int)
+	// configurationDescSystemPrompt is the schema descriptor for system_prompt field.
+	configurationDescSystemPrompt := configurationFields[5].Descriptor()
+	// configuration.DefaultSystemPrompt holds the default value on creation for the system_prompt field.
+	configuration.DefaultSystemPrompt = configurationDescSystemPrompt.Default.(string)
+	// configurationDescRequireSecondApprover is the schema descriptor for require_second_approver field.
+	configurationDescRequireSecondApprover := configurationFields[7].Descriptor()
+	// configuration.DefaultRequireSecondApprover holds the default value on creation for the require_second_approver field.
+	configuration.DefaultRequireSecondApprover = configurationDescRequireSecondApprover.Default.(bool)
+	// configurationDescSnippetsInCallerSystemMessage is the schema descriptor for snippets_in_caller_system_message field.
+	configurationDescSnippetsInCallerSystemMessage := configurationFields[8].Descriptor()
+	// configuration.DefaultSnippetsInCallerSystemMessage holds the default value on creation for the snippets_in_caller_system_message field.
+	configuration.DefaultSnippetsInCallerSystemMessage = configurationDescSnippetsInCallerSystemMessage.Default.(bool)
+	// configurationDescMaxIterations is the schema descriptor for max_iterations field.
+	configurationDescMaxIterations := configurationFields[9].Descriptor()
+	// configuration.DefaultMaxIterations holds the default value on creation for the max_iterations field.
+	configuration.DefaultMaxIterations = configurationDescMaxIterations.Default.(int)
+	// configurationDescRevision is the schema descriptor for revision field.
+	configurationDescRevision := configurationFields[11].Descriptor()
+	// configuration.DefaultRevision holds the default value on creation for the revision field.
+	configuration.DefaultRevision = configurationDescRevision.Default.(int)
+	contentrecordFields := schema.ContentRecord{}.Fields()
+	_ = contentrecordFields
+	// contentrecordDescParentID is the schema descriptor for parent_id field.
+	contentrecordDescParentID := contentrecordFields[3].Descriptor()
+	// contentrecord.DefaultParentID holds the default value on creation for the parent_id field.
+	contentrecord.DefaultParentID = contentrecordDescParentID.Default.(string)
+	// contentrecordDescPosition is the schema descriptor for position field.
+	contentrecordDescPosition := contentrecordFields[4].Descriptor()
+	// contentrecord.DefaultPosition holds the default value on creation for the position field.
+	contentrecord.DefaultPosition = contentrecordDescPosition.Default.(int)
+	// contentrecordDescRevision is the schema descriptor for revision field.
+	contentrecordDescRevision := contentrecordFields[6].Descriptor()
+	// contentrecord.DefaultRevision holds the default value on creation for the revision field.
+	contentrecord.DefaultRevision = contentrecordDescRevision.Default.(int)
+	// contentrecordDescHidden is the schema descriptor for hidden field.
+	contentrecordDescHidden := contentrecordFields[7].Descriptor()
+	// contentrecord.DefaultHidden holds the default value on creation for the hidden field.
+	contentrecord.DefaultHidden = contentrecordDescHidden.Default.(bool)
+	// contentrecordDescDeleted is the schema descriptor for deleted field.
+	contentrecordDescDeleted := contentrecordFields[8].Descriptor()
+	// contentrecord.DefaultDeleted holds the default value on creation for the deleted field.
+	contentrecord.DefaultDeleted = contentrecordDescDeleted.Default.(bool)
+	contentrevisionFields := schema.ContentRevision{}.Fields()
+	_ = contentrevisionFields
+	// contentrevisionDescRevision is the schema descriptor for revision field.
+	contentrevisionDescRevision := contentrevisionFields[2].Descriptor()
+	// contentrevision.DefaultRevision holds the default value on creation for the revision field.
+	contentrevision.DefaultRevision = contentrevisionDescRevision.Default.(int)
+	providerFields := schema.Provider{}.Fields()
+	_ = providerFields
+	// providerDescBaseURL is the schema descriptor for base_url field.
+	providerDescBaseURL := providerFields[3].Descriptor()
+	// provider.DefaultBaseURL holds the default value on creation for the base_url field.
+	provider.DefaultBaseURL = providerDescBaseURL.Default.(string)
+	// providerDescScript is the schema descriptor for script field.
+	providerDescScript := providerFields[6].Descriptor()
+	// provider.DefaultScript holds the default value on creation for the script field.
+	provider.DefaultScript = providerDescScript.Default.(string)
+	revocationFields := schema.Revocation{}.Fields()
+	_ = revocationFields
+	// revocationDescCounter is the schema descriptor for counter field.
+	revocationDescCounter := revocationFields[3].Descriptor()
+	// revocation.DefaultCounter holds the default value on creation for the counter field.
+	revocation.DefaultCounter = revocationDescCounter.Default.(int)
+	// revocationDescReason is the schema descriptor for reason field.
+	revocationDescReason := revocationFields[4].Descriptor()
+	// revocation.DefaultReason holds the default value on creation for the reason field.
+	revocation.DefaultReason = revocationDescReason.Default.(string)
+	runFields := schema.Run{}.Fields()
+	_ = runFields
+	// runDescTruncated is the schema descriptor for truncated field.
+	runDescTruncated := runFields[4].Descriptor()
+	// run.DefaultTruncated holds the default value on creation for the truncated field.
+	run.DefaultTruncated = runDescTruncated.Default.(bool)
+	// runDescMessage is the schema descriptor for message field.
+	runDescMessage := runFields[5].Descriptor()
+	// run.DefaultMessage holds the default value on creation for the message field.
+	run.DefaultMessage = runDescMessage.Default.(string)
+	// runDescMaxIterations is the schema descriptor for max_iterations field.
+	runDescMaxIterations := runFields[18].Descriptor()
+	// run.DefaultMaxIterations holds the default value on creation for the max_iterations field.
+	run.DefaultMaxIterations = runDescMaxIterations.Default.(int)
+	// runDescSuspension is the schema descriptor for suspension field.
+	runDescSuspension := runFields[19].Descriptor()
+	// run.DefaultSuspension holds the default value on creation for the suspension field.
+	run.DefaultSuspension = runDescSuspension.Default.(int)
+	// runDescTurnDigest is the schema descriptor for turn_digest field.
+	runDescTurnDigest := runFields[20].Descriptor()
+	// run.DefaultTurnDigest holds the default value on creation for the turn_digest field.
+	run.DefaultTurnDigest = runDescTurnDigest.Default.(string)
+	// runDescNextSeq is the schema descriptor for next_seq field.
+	runDescNextSeq := runFields[27].Descriptor()
+	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
+	run.DefaultNextSeq = runDescNextSeq.Default.(int)
+	runeventFields := schema.RunEvent{}.Fields()
+	_ = runeventFields
+	// runeventDescRound is the schema descriptor for round field.
+	runeventDescRound := runeventFields[4].Descriptor()
+	// runevent.DefaultRound holds the default value on creation for the round field.
+	runevent.DefaultRound = runeventDescRound.Default.(int)
+	// runeventDescDurationMs is the schema descriptor for duration_ms field.
+	runeventDescDurationMs := runeventFields[5].Descriptor()
+	// runevent.DefaultDurationMs holds the default value on creation for the duration_ms field.
+	runevent.DefaultDurationMs = runeventDescDurationMs.Default.(int)
+	skillFields := schema.Skill{}.Fields()
+	_ = skillFields
+	// skillDescDigest is the schema descriptor for digest field.
+	skillDescDigest := skillFields[3].Descriptor()
+	// skill.DefaultDigest holds the default value on creation for the digest field.
+	skill.DefaultDigest = skillDescDigest.Default.(string)
+	// skillDescBodyChecksum is the schema descriptor for body_checksum field.
+	skillDescBodyChecksum := skillFields[4].Descriptor()
+	// skill.DefaultBodyChecksum holds the default value on creation for the body_checksum field.
+	skill.DefaultBodyChecksum = skillDescBodyChecksum.Default.(string)
+	// skillDescRawDigest is the schema descriptor for raw_digest field.
+	skillDescRawDigest := skillFields[5].Descriptor()
+	// skill.DefaultRawDigest holds the default value on creation for the raw_digest field.
+	skill.DefaultRawDigest = skillDescRawDigest.Default.(string)
+	// skillDescBundleDigest is the schema descriptor for bundle_digest field.
+	skillDescBundleDigest := skillFields[6].Descriptor()
+	// skill.DefaultBundleDigest holds the default value on creation for the bundle_digest field.
+	skill.DefaultBundleDigest = skillDescBundleDigest.Default.(string)
+	// skillDescFrontmatter is the schema descriptor for frontmatter field.
+	skillDescFrontmatter := skillFields[8].Descriptor()
+	// skill.DefaultFrontmatter holds the default value on creation for the frontmatter field.
+	skill.DefaultFrontmatter = skillDescFrontmatter.Default.(string)
+	// skillDescEnabled is the schema descriptor for enabled field.
+	skillDescEnabled := skillFields[11].Descriptor()
+	// skill.DefaultEnabled holds the default value on creation for the enabled field.
+	skill.DefaultEnabled = skillDescEnabled.Default.(bool)
+	// skillDescOrphaned is the schema descriptor for orphaned field.
+	skillDescOrphaned := skillFields[12].Descriptor()
+	// skill.DefaultOrphaned holds the default value on creation for the orphaned field.
+	skill.DefaultOrphaned = skillDescOrphaned.Default.(bool)
+	// skillDescCounter is the schema descriptor for counter field.
+	skillDescCounter := skillFields[14].Descriptor()
+	// skill.DefaultCounter holds the default value on creation for the counter field.
+	skill.DefaultCounter = skillDescCounter.Default.(int)
+	// skillDescRevision is the schema descriptor for revision field.
+	skillDescRevision := skillFields[15].Descriptor()
+	// skill.DefaultRevision holds the default value on creation for the revision field.
+	skill.DefaultRevision = skillDescRevision.Default.(int)
+	// skillDescDescription is the schema descriptor for description field.
+	skillDescDescription := skillFields[19].Descriptor()
+	// skill.DefaultDescription holds the default value on creation for the description field.
+	skill.DefaultDescription = skillDescDescription.Default.(string)
+	// skillDescBody is the schema descriptor for body field.
+	skillDescBody := skillFields[20].Descriptor()
+	// skill.DefaultBody holds the default value on creation for the body field.
+	skill.DefaultBody = skillDescBody.Default.(string)
+	skillrevisionFields := schema.SkillRevision{}.Fields()
+	_ = skillrevisionFields
+	// skillrevisionDescRevision is the schema descriptor for revision field.
+	skillrevisionDescRevision := skillrevisionFields[2].Descriptor()
+	// skillrevision.DefaultRevision holds the default value on creation for the revision field.
+	skillrevision.DefaultRevision = skillrevisionDescRevision.Default.(int)
+	// skillrevisionDescDescription is the schema descriptor for description field.
+	skillrevisionDescDescription := skillrevisionFields[6].Descriptor()
+	// skillrevision.DefaultDescription holds the default value on creation for the description field.
+	skillrevision.DefaultDescription = skillrevisionDescDescription.Default.(string)
+	// skillrevisionDescBody is the schema descriptor for body field.
+	skillrevisionDescBody := skillrevisionFields[7].Descriptor()
+	// skillrevision.DefaultBody holds the default value on creation for the body field.
+	skillrevision.DefaultBody = skillrevisionDescBody.Default.(string)
+	sourceFields := schema.Source{}.Fields()
+	_ = sourceFields
+	// sourceDescURL is the schema descriptor for url field.
+	sourceDescURL := sourceFields[3].Descriptor()
+	// source.DefaultURL holds the default value on creation for the url field.
+	source.DefaultURL = sourceDescURL.Default.(string)
+	// sourceDescRef is the schema descriptor for ref field.
+	sourceDescRef := sourceFields[4].Descriptor()
+	// source.DefaultRef holds the default value on creation for the ref field.
+	source.DefaultRef = sourceDescRef.Default.(string)
+	// sourceDescPinnedCommit is the schema descriptor for pinned_commit field.
+	sourceDescPinnedCommit := sourceFields[5].Descriptor()
+	// source.DefaultPinnedCommit holds the default value on creation for the pinned_commit field.
+	source.DefaultPinnedCommit = sourceDescPinnedCommit.Default.(string)
+	// sourceDescExpectedFingerprint is the schema descriptor for expected_fingerprint field.
+	sourceDescExpectedFingerprint := sourceFields[8].Descriptor()
+	// source.DefaultExpectedFingerprint holds the default value on creation for the expected_fingerprint field.
+	source.DefaultExpectedFingerprint = sourceDescExpectedFingerprint.Default.(string)
+	// sourceDescEnabled is the schema descriptor for enabled field.
+	sourceDescEnabled := sourceFields[9].Descriptor()
+	// source.DefaultEnabled holds the default value on creation for the enabled field.
+	source.DefaultEnabled = sourceDescEnabled.Default.(bool)
+	// sourceDescSyncError is the schema descriptor for sync_error field.
+	sourceDescSyncError := sourceFields[11].Descriptor()
+	// source.DefaultSyncError holds the default value on creation for the sync_error field.
+	source.DefaultSyncError = sourceDescSyncError.Default.(string)
+	// sourceDescHeadCommit is the schema descriptor for head_commit field.
+	sourceDescHeadCommit := sourceFields[13].Descriptor()
+	// source.DefaultHeadCommit holds the default value on creation for the head_commit field.
+	source.DefaultHeadCommit = sourceDescHeadCommit.Default.(string)
+	tokenFields := schema.Token{}.Fields()
+	_ = tokenFields
+	// tokenDescName is the schema descriptor for name field.
+	tokenDescName := tokenFields[2].Descriptor()
+	// token.DefaultName holds the default value on creation for the name field.
+	token.DefaultName = tokenDescName.Default.(string)
+	toolswitchFields := schema.ToolSwitch{}.Fields()
+	_ = toolswitchFields
+	// toolswitchDescEnabled is the schema descriptor for enabled field.
+	toolswitchDescEnabled := toolswitchFields[2].Descriptor()
+	// toolswitch.DefaultEnabled holds the default value on creation for the enabled field.
+	toolswitch.DefaultEnabled = toolswitchDescEnabled.Default.(bool)
+	// toolswitchDescRevision is the schema descriptor for revision field.
+	toolswitchDescRevision := toolswitchFields[3].Descriptor()
+	// toolswitch.DefaultRevision holds the default value on creation for the revision field.
+	toolswitch.DefaultRevision = toolswitchDescRevision.Default.(int)
+	userFields := schema.User{}.Fields()
+	_ = userFields
+	// userDescAdministrator is the schema descriptor for administrator field.
+	userDescAdministrator := userFields[3].Descriptor()
+	// user.DefaultAdministrator holds the default value on creation for the administrator field.
+	user.DefaultAdministrator = userDescAdministrator.Default.(bool)
+	// userDescEnabled is the schema descriptor for enabled field.
+	userDescEnabled := userFields[4].Descriptor()
+	// user.DefaultEnabled holds the default value on creation for the enabled field.
+	user.DefaultEnabled = userDescEnabled.Default.(bool)
 }

@@ -40,9 +40,25 @@ func (_c *SkillCreate) SetDigest(v string) *SkillCreate {
 	return _c
 }
 
+// SetNillableDigest sets the "digest" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableDigest(v *string) *SkillCreate {
+	if v != nil {
+		_c.SetDigest(*v)
+	}
+	return _c
+}
+
 // SetBodyChecksum sets the "body_checksum" field.
 func (_c *SkillCreate) SetBodyChecksum(v string) *SkillCreate {
 	_c.mutation.SetBodyChecksum(v)
+	return _c
+}
+
+// SetNillableBodyChecksum sets the "body_checksum" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableBodyChecksum(v *string) *SkillCreate {
+	if v != nil {
+		_c.SetBodyChecksum(*v)
+	}
 	return _c
 }
 
@@ -52,9 +68,25 @@ func (_c *SkillCreate) SetRawDigest(v string) *SkillCreate {
 	return _c
 }
 
+// SetNillableRawDigest sets the "raw_digest" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableRawDigest(v *string) *SkillCreate {
+	if v != nil {
+		_c.SetRawDigest(*v)
+	}
+	return _c
+}
+
 // SetBundleDigest sets the "bundle_digest" field.
 func (_c *SkillCreate) SetBundleDigest(v string) *SkillCreate {
 	_c.mutation.SetBundleDigest(v)
+	return _c
+}
+
+// SetNillableBundleDigest sets the "bundle_digest" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableBundleDigest(v *string) *SkillCreate {
+	if v != nil {
+		_c.SetBundleDigest(*v)
+	}
 	return _c
 }
 
@@ -75,6 +107,14 @@ func (_c *SkillCreate) SetNillableBundle(v *string) *SkillCreate {
 // SetFrontmatter sets the "frontmatter" field.
 func (_c *SkillCreate) SetFrontmatter(v string) *SkillCreate {
 	_c.mutation.SetFrontmatter(v)
+	return _c
+}
+
+// SetNillableFrontmatter sets the "frontmatter" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableFrontmatter(v *string) *SkillCreate {
+	if v != nil {
+		_c.SetFrontmatter(*v)
+	}
 	return _c
 }
 
@@ -112,9 +152,25 @@ func (_c *SkillCreate) SetEnabled(v bool) *SkillCreate {
 	return _c
 }
 
+// SetNillableEnabled sets the "enabled" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableEnabled(v *bool) *SkillCreate {
+	if v != nil {
+		_c.SetEnabled(*v)
+	}
+	return _c
+}
+
 // SetOrphaned sets the "orphaned" field.
 func (_c *SkillCreate) SetOrphaned(v bool) *SkillCreate {
 	_c.mutation.SetOrphaned(v)
+	return _c
+}
+
+// SetNillableOrphaned sets the "orphaned" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableOrphaned(v *bool) *SkillCreate {
+	if v != nil {
+		_c.SetOrphaned(*v)
+	}
 	return _c
 }
 
@@ -130,9 +186,25 @@ func (_c *SkillCreate) SetCounter(v int) *SkillCreate {
 	return _c
 }
 
+// SetNillableCounter sets the "counter" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableCounter(v *int) *SkillCreate {
+	if v != nil {
+		_c.SetCounter(*v)
+	}
+	return _c
+}
+
 // SetRevision sets the "revision" field.
 func (_c *SkillCreate) SetRevision(v int) *SkillCreate {
 	_c.mutation.SetRevision(v)
+	return _c
+}
+
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableRevision(v *int) *SkillCreate {
+	if v != nil {
+		_c.SetRevision(*v)
+	}
 	return _c
 }
 
@@ -160,9 +232,25 @@ func (_c *SkillCreate) SetDescription(v string) *SkillCreate {
 	return _c
 }
 
+// SetNillableDescription sets the "description" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableDescription(v *string) *SkillCreate {
+	if v != nil {
+		_c.SetDescription(*v)
+	}
+	return _c
+}
+
 // SetBody sets the "body" field.
 func (_c *SkillCreate) SetBody(v string) *SkillCreate {
 	_c.mutation.SetBody(v)
+	return _c
+}
+
+// SetNillableBody sets the "body" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableBody(v *string) *SkillCreate {
+	if v != nil {
+		_c.SetBody(*v)
+	}
 	return _c
 }
 
@@ -202,6 +290,7 @@ func (_c *SkillCreate) Mutation() *SkillMutation {
 
 // Save creates the Skill in the database.
 func (_c *SkillCreate) Save(ctx context.Context) (*Skill, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -224,6 +313,54 @@ func (_c *SkillCreate) Exec(ctx context.Context) error {
 func (_c *SkillCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *SkillCreate) defaults() {
+	if _, ok := _c.mutation.Digest(); !ok {
+		v := skill.DefaultDigest
+		_c.mutation.SetDigest(v)
+	}
+	if _, ok := _c.mutation.BodyChecksum(); !ok {
+		v := skill.DefaultBodyChecksum
+		_c.mutation.SetBodyChecksum(v)
+	}
+	if _, ok := _c.mutation.RawDigest(); !ok {
+		v := skill.DefaultRawDigest
+		_c.mutation.SetRawDigest(v)
+	}
+	if _, ok := _c.mutation.BundleDigest(); !ok {
+		v := skill.DefaultBundleDigest
+		_c.mutation.SetBundleDigest(v)
+	}
+	if _, ok := _c.mutation.Frontmatter(); !ok {
+		v := skill.DefaultFrontmatter
+		_c.mutation.SetFrontmatter(v)
+	}
+	if _, ok := _c.mutation.Enabled(); !ok {
+		v := skill.DefaultEnabled
+		_c.mutation.SetEnabled(v)
+	}
+	if _, ok := _c.mutation.Orphaned(); !ok {
+		v := skill.DefaultOrphaned
+		_c.mutation.SetOrphaned(v)
+	}
+	if _, ok := _c.mutation.Counter(); !ok {
+		v := skill.DefaultCounter
+		_c.mutation.SetCounter(v)
+	}
+	if _, ok := _c.mutation.Revision(); !ok {
+		v := skill.DefaultRevision
+		_c.mutation.SetRevision(v)
+	}
+	if _, ok := _c.mutation.Description(); !ok {
+		v := skill.DefaultDescription
+		_c.mutation.SetDescription(v)
+	}
+	if _, ok := _c.mutation.Body(); !ok {
+		v := skill.DefaultBody
+		_c.mutation.SetBody(v)
 	}
 }
 
@@ -453,6 +590,7 @@ func (_c *SkillCreateBulk) Save(ctx context.Context) ([]*Skill, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*SkillMutation)
 				if !ok {

@@ -34,6 +34,14 @@ func (_c *SkillRevisionCreate) SetRevision(v int) *SkillRevisionCreate {
 	return _c
 }
 
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_c *SkillRevisionCreate) SetNillableRevision(v *int) *SkillRevisionCreate {
+	if v != nil {
+		_c.SetRevision(*v)
+	}
+	return _c
+}
+
 // SetActorID sets the "actor_id" field.
 func (_c *SkillRevisionCreate) SetActorID(v uuid.UUID) *SkillRevisionCreate {
 	_c.mutation.SetActorID(v)
@@ -66,9 +74,25 @@ func (_c *SkillRevisionCreate) SetDescription(v string) *SkillRevisionCreate {
 	return _c
 }
 
+// SetNillableDescription sets the "description" field if the given value is not nil.
+func (_c *SkillRevisionCreate) SetNillableDescription(v *string) *SkillRevisionCreate {
+	if v != nil {
+		_c.SetDescription(*v)
+	}
+	return _c
+}
+
 // SetBody sets the "body" field.
 func (_c *SkillRevisionCreate) SetBody(v string) *SkillRevisionCreate {
 	_c.mutation.SetBody(v)
+	return _c
+}
+
+// SetNillableBody sets the "body" field if the given value is not nil.
+func (_c *SkillRevisionCreate) SetNillableBody(v *string) *SkillRevisionCreate {
+	if v != nil {
+		_c.SetBody(*v)
+	}
 	return _c
 }
 
@@ -108,6 +132,7 @@ func (_c *SkillRevisionCreate) Mutation() *SkillRevisionMutation {
 
 // Save creates the SkillRevision in the database.
 func (_c *SkillRevisionCreate) Save(ctx context.Context) (*SkillRevision, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -130,6 +155,22 @@ func (_c *SkillRevisionCreate) Exec(ctx context.Context) error {
 func (_c *SkillRevisionCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *SkillRevisionCreate) defaults() {
+	if _, ok := _c.mutation.Revision(); !ok {
+		v := skillrevision.DefaultRevision
+		_c.mutation.SetRevision(v)
+	}
+	if _, ok := _c.mutation.Description(); !ok {
+		v := skillrevision.DefaultDescription
+		_c.mutation.SetDescription(v)
+	}
+	if _, ok := _c.mutation.Body(); !ok {
+		v := skillrevision.DefaultBody
+		_c.mutation.SetBody(v)
 	}
 }
 
@@ -274,6 +315,7 @@ func (_c *SkillRevisionCreateBulk) Save(ctx context.Context) ([]*SkillRevision, 
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*SkillRevisionMutation)
 				if !ok {

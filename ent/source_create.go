@@ -39,15 +39,39 @@ func (_c *SourceCreate) SetURL(v string) *SourceCreate {
 	return _c
 }
 
+// SetNillableURL sets the "url" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableURL(v *string) *SourceCreate {
+	if v != nil {
+		_c.SetURL(*v)
+	}
+	return _c
+}
+
 // SetRef sets the "ref" field.
 func (_c *SourceCreate) SetRef(v string) *SourceCreate {
 	_c.mutation.SetRef(v)
 	return _c
 }
 
+// SetNillableRef sets the "ref" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableRef(v *string) *SourceCreate {
+	if v != nil {
+		_c.SetRef(*v)
+	}
+	return _c
+}
+
 // SetPinnedCommit sets the "pinned_commit" field.
 func (_c *SourceCreate) SetPinnedCommit(v string) *SourceCreate {
 	_c.mutation.SetPinnedCommit(v)
+	return _c
+}
+
+// SetNillablePinnedCommit sets the "pinned_commit" field if the given value is not nil.
+func (_c *SourceCreate) SetNillablePinnedCommit(v *string) *SourceCreate {
+	if v != nil {
+		_c.SetPinnedCommit(*v)
+	}
 	return _c
 }
 
@@ -77,9 +101,25 @@ func (_c *SourceCreate) SetExpectedFingerprint(v string) *SourceCreate {
 	return _c
 }
 
+// SetNillableExpectedFingerprint sets the "expected_fingerprint" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableExpectedFingerprint(v *string) *SourceCreate {
+	if v != nil {
+		_c.SetExpectedFingerprint(*v)
+	}
+	return _c
+}
+
 // SetEnabled sets the "enabled" field.
 func (_c *SourceCreate) SetEnabled(v bool) *SourceCreate {
 	_c.mutation.SetEnabled(v)
+	return _c
+}
+
+// SetNillableEnabled sets the "enabled" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableEnabled(v *bool) *SourceCreate {
+	if v != nil {
+		_c.SetEnabled(*v)
+	}
 	return _c
 }
 
@@ -92,6 +132,14 @@ func (_c *SourceCreate) SetSyncStatus(v string) *SourceCreate {
 // SetSyncError sets the "sync_error" field.
 func (_c *SourceCreate) SetSyncError(v string) *SourceCreate {
 	_c.mutation.SetSyncError(v)
+	return _c
+}
+
+// SetNillableSyncError sets the "sync_error" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableSyncError(v *string) *SourceCreate {
+	if v != nil {
+		_c.SetSyncError(*v)
+	}
 	return _c
 }
 
@@ -112,6 +160,14 @@ func (_c *SourceCreate) SetNillableLastSyncedAt(v *time.Time) *SourceCreate {
 // SetHeadCommit sets the "head_commit" field.
 func (_c *SourceCreate) SetHeadCommit(v string) *SourceCreate {
 	_c.mutation.SetHeadCommit(v)
+	return _c
+}
+
+// SetNillableHeadCommit sets the "head_commit" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableHeadCommit(v *string) *SourceCreate {
+	if v != nil {
+		_c.SetHeadCommit(*v)
+	}
 	return _c
 }
 
@@ -162,6 +218,7 @@ func (_c *SourceCreate) Mutation() *SourceMutation {
 
 // Save creates the Source in the database.
 func (_c *SourceCreate) Save(ctx context.Context) (*Source, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -184,6 +241,38 @@ func (_c *SourceCreate) Exec(ctx context.Context) error {
 func (_c *SourceCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *SourceCreate) defaults() {
+	if _, ok := _c.mutation.URL(); !ok {
+		v := source.DefaultURL
+		_c.mutation.SetURL(v)
+	}
+	if _, ok := _c.mutation.Ref(); !ok {
+		v := source.DefaultRef
+		_c.mutation.SetRef(v)
+	}
+	if _, ok := _c.mutation.PinnedCommit(); !ok {
+		v := source.DefaultPinnedCommit
+		_c.mutation.SetPinnedCommit(v)
+	}
+	if _, ok := _c.mutation.ExpectedFingerprint(); !ok {
+		v := source.DefaultExpectedFingerprint
+		_c.mutation.SetExpectedFingerprint(v)
+	}
+	if _, ok := _c.mutation.Enabled(); !ok {
+		v := source.DefaultEnabled
+		_c.mutation.SetEnabled(v)
+	}
+	if _, ok := _c.mutation.SyncError(); !ok {
+		v := source.DefaultSyncError
+		_c.mutation.SetSyncError(v)
+	}
+	if _, ok := _c.mutation.HeadCommit(); !ok {
+		v := source.DefaultHeadCommit
+		_c.mutation.SetHeadCommit(v)
 	}
 }
 
@@ -345,6 +434,7 @@ func (_c *SourceCreateBulk) Save(ctx context.Context) ([]*Source, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*SourceMutation)
 				if !ok {

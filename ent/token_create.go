@@ -34,6 +34,14 @@ func (_c *TokenCreate) SetName(v string) *TokenCreate {
 	return _c
 }
 
+// SetNillableName sets the "name" field if the given value is not nil.
+func (_c *TokenCreate) SetNillableName(v *string) *TokenCreate {
+	if v != nil {
+		_c.SetName(*v)
+	}
+	return _c
+}
+
 // SetHash sets the "hash" field.
 func (_c *TokenCreate) SetHash(v string) *TokenCreate {
 	_c.mutation.SetHash(v)
@@ -92,6 +100,7 @@ func (_c *TokenCreate) Mutation() *TokenMutation {
 
 // Save creates the Token in the database.
 func (_c *TokenCreate) Save(ctx context.Context) (*Token, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -114,6 +123,14 @@ func (_c *TokenCreate) Exec(ctx context.Context) error {
 func (_c *TokenCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *TokenCreate) defaults() {
+	if _, ok := _c.mutation.Name(); !ok {
+		v := token.DefaultName
+		_c.mutation.SetName(v)
 	}
 }
 
@@ -227,6 +244,7 @@ func (_c *TokenCreateBulk) Save(ctx context.Context) ([]*Token, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*TokenMutation)
 				if !ok {

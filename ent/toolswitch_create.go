@@ -32,9 +32,25 @@ func (_c *ToolSwitchCreate) SetEnabled(v bool) *ToolSwitchCreate {
 	return _c
 }
 
+// SetNillableEnabled sets the "enabled" field if the given value is not nil.
+func (_c *ToolSwitchCreate) SetNillableEnabled(v *bool) *ToolSwitchCreate {
+	if v != nil {
+		_c.SetEnabled(*v)
+	}
+	return _c
+}
+
 // SetRevision sets the "revision" field.
 func (_c *ToolSwitchCreate) SetRevision(v int) *ToolSwitchCreate {
 	_c.mutation.SetRevision(v)
+	return _c
+}
+
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_c *ToolSwitchCreate) SetNillableRevision(v *int) *ToolSwitchCreate {
+	if v != nil {
+		_c.SetRevision(*v)
+	}
 	return _c
 }
 
@@ -51,6 +67,7 @@ func (_c *ToolSwitchCreate) Mutation() *ToolSwitchMutation {
 
 // Save creates the ToolSwitch in the database.
 func (_c *ToolSwitchCreate) Save(ctx context.Context) (*ToolSwitch, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -73,6 +90,18 @@ func (_c *ToolSwitchCreate) Exec(ctx context.Context) error {
 func (_c *ToolSwitchCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *ToolSwitchCreate) defaults() {
+	if _, ok := _c.mutation.Enabled(); !ok {
+		v := toolswitch.DefaultEnabled
+		_c.mutation.SetEnabled(v)
+	}
+	if _, ok := _c.mutation.Revision(); !ok {
+		v := toolswitch.DefaultRevision
+		_c.mutation.SetRevision(v)
 	}
 }
 
@@ -155,6 +184,7 @@ func (_c *ToolSwitchCreateBulk) Save(ctx context.Context) ([]*ToolSwitch, error)
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ToolSwitchMutation)
 				if !ok {

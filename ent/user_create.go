@@ -39,9 +39,25 @@ func (_c *UserCreate) SetAdministrator(v bool) *UserCreate {
 	return _c
 }
 
+// SetNillableAdministrator sets the "administrator" field if the given value is not nil.
+func (_c *UserCreate) SetNillableAdministrator(v *bool) *UserCreate {
+	if v != nil {
+		_c.SetAdministrator(*v)
+	}
+	return _c
+}
+
 // SetEnabled sets the "enabled" field.
 func (_c *UserCreate) SetEnabled(v bool) *UserCreate {
 	_c.mutation.SetEnabled(v)
+	return _c
+}
+
+// SetNillableEnabled sets the "enabled" field if the given value is not nil.
+func (_c *UserCreate) SetNillableEnabled(v *bool) *UserCreate {
+	if v != nil {
+		_c.SetEnabled(*v)
+	}
 	return _c
 }
 
@@ -64,6 +80,7 @@ func (_c *UserCreate) Mutation() *UserMutation {
 
 // Save creates the User in the database.
 func (_c *UserCreate) Save(ctx context.Context) (*User, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -86,6 +103,18 @@ func (_c *UserCreate) Exec(ctx context.Context) error {
 func (_c *UserCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *UserCreate) defaults() {
+	if _, ok := _c.mutation.Administrator(); !ok {
+		v := user.DefaultAdministrator
+		_c.mutation.SetAdministrator(v)
+	}
+	if _, ok := _c.mutation.Enabled(); !ok {
+		v := user.DefaultEnabled
+		_c.mutation.SetEnabled(v)
 	}
 }
 
@@ -182,6 +211,7 @@ func (_c *UserCreateBulk) Save(ctx context.Context) ([]*User, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*UserMutation)
 				if !ok {

@@ -100,6 +100,21 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultCounter holds the default value on creation for the "counter" field.
+	DefaultCounter int
+	// DefaultRawDigest holds the default value on creation for the "raw_digest" field.
+	DefaultRawDigest string
+	// DefaultBundleDigest holds the default value on creation for the "bundle_digest" field.
+	DefaultBundleDigest string
+	// DefaultComment holds the default value on creation for the "comment" field.
+	DefaultComment string
+	// DefaultDescription holds the default value on creation for the "description" field.
+	DefaultDescription string
+	// DefaultBody holds the default value on creation for the "body" field.
+	DefaultBody string
+)
+
 // OrderOption defines the ordering options for the Approval queries.
 type OrderOption func(*sql.Selector)
 

@@ -76,6 +76,21 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultContextWindow holds the default value on creation for the "context_window" field.
+	DefaultContextWindow int
+	// DefaultSystemPrompt holds the default value on creation for the "system_prompt" field.
+	DefaultSystemPrompt string
+	// DefaultRequireSecondApprover holds the default value on creation for the "require_second_approver" field.
+	DefaultRequireSecondApprover bool
+	// DefaultSnippetsInCallerSystemMessage holds the default value on creation for the "snippets_in_caller_system_message" field.
+	DefaultSnippetsInCallerSystemMessage bool
+	// DefaultMaxIterations holds the default value on creation for the "max_iterations" field.
+	DefaultMaxIterations int
+	// DefaultRevision holds the default value on creation for the "revision" field.
+	DefaultRevision int
+)
+
 // OrderOption defines the ordering options for the Configuration queries.
 type OrderOption func(*sql.Selector)
 

@@ -57,6 +57,19 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultParentID holds the default value on creation for the "parent_id" field.
+	DefaultParentID string
+	// DefaultPosition holds the default value on creation for the "position" field.
+	DefaultPosition int
+	// DefaultRevision holds the default value on creation for the "revision" field.
+	DefaultRevision int
+	// DefaultHidden holds the default value on creation for the "hidden" field.
+	DefaultHidden bool
+	// DefaultDeleted holds the default value on creation for the "deleted" field.
+	DefaultDeleted bool
+)
+
 // OrderOption defines the ordering options for the ContentRecord queries.
 type OrderOption func(*sql.Selector)
 

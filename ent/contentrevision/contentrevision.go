@@ -64,6 +64,11 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultRevision holds the default value on creation for the "revision" field.
+	DefaultRevision int
+)
+
 // OrderOption defines the ordering options for the ContentRevision queries.
 type OrderOption func(*sql.Selector)
 

@@ -51,6 +51,13 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultBaseURL holds the default value on creation for the "base_url" field.
+	DefaultBaseURL string
+	// DefaultScript holds the default value on creation for the "script" field.
+	DefaultScript string
+)
+
 // OrderOption defines the ordering options for the Provider queries.
 type OrderOption func(*sql.Selector)
 

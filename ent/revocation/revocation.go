@@ -58,6 +58,13 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultCounter holds the default value on creation for the "counter" field.
+	DefaultCounter int
+	// DefaultReason holds the default value on creation for the "reason" field.
+	DefaultReason string
+)
+
 // OrderOption defines the ordering options for the Revocation queries.
 type OrderOption func(*sql.Selector)
 

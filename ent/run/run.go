@@ -139,6 +139,21 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultTruncated holds the default value on creation for the "truncated" field.
+	DefaultTruncated bool
+	// DefaultMessage holds the default value on creation for the "message" field.
+	DefaultMessage string
+	// DefaultMaxIterations holds the default value on creation for the "max_iterations" field.
+	DefaultMaxIterations int
+	// DefaultSuspension holds the default value on creation for the "suspension" field.
+	DefaultSuspension int
+	// DefaultTurnDigest holds the default value on creation for the "turn_digest" field.
+	DefaultTurnDigest string
+	// DefaultNextSeq holds the default value on creation for the "next_seq" field.
+	DefaultNextSeq int
+)
+
 // OrderOption defines the ordering options for the Run queries.
 type OrderOption func(*sql.Selector)
 

@@ -61,6 +61,13 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultRound holds the default value on creation for the "round" field.
+	DefaultRound int
+	// DefaultDurationMs holds the default value on creation for the "duration_ms" field.
+	DefaultDurationMs int
+)
+
 // OrderOption defines the ordering options for the RunEvent queries.
 type OrderOption func(*sql.Selector)
 

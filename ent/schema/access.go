@@ -20,7 +20,7 @@ func (User) Fields() []ent.Field {
 		must("name", "shown to other people"),
 		must("kind", "person or service account"),
 		flag("administrator", "holds every permission"),
-		field.Bool("enabled").Annotations(entsql.Default("true")).Comment("a disabled user is nobody"),
+		field.Bool("enabled").Default(true).Comment("a disabled user is nobody"),
 		moment("created_at", ""),
 	}
 }

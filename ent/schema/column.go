@@ -29,7 +29,7 @@ func one() ent.Field {
 
 // text is a column that always holds text, empty when nothing else is said.
 func text(name, comment string) ent.Field {
-	return field.Text(name).Annotations(entsql.Default("")).Comment(comment)
+	return field.Text(name).Default("").Comment(comment)
 }
 
 // must is a text column that has no default: whoever inserts the row says it.
@@ -44,11 +44,11 @@ func sealed(name, comment string) ent.Field {
 }
 
 func number(name, comment string) ent.Field {
-	return field.Int(name).Annotations(entsql.Default("0")).Comment(comment)
+	return field.Int(name).Default(0).Comment(comment)
 }
 
 func flag(name, comment string) ent.Field {
-	return field.Bool(name).Annotations(entsql.Default("false")).Comment(comment)
+	return field.Bool(name).Default(false).Comment(comment)
 }
 
 func moment(name, comment string) ent.Field { return field.Time(name).Comment(comment) }

@@ -109,6 +109,31 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultDigest holds the default value on creation for the "digest" field.
+	DefaultDigest string
+	// DefaultBodyChecksum holds the default value on creation for the "body_checksum" field.
+	DefaultBodyChecksum string
+	// DefaultRawDigest holds the default value on creation for the "raw_digest" field.
+	DefaultRawDigest string
+	// DefaultBundleDigest holds the default value on creation for the "bundle_digest" field.
+	DefaultBundleDigest string
+	// DefaultFrontmatter holds the default value on creation for the "frontmatter" field.
+	DefaultFrontmatter string
+	// DefaultEnabled holds the default value on creation for the "enabled" field.
+	DefaultEnabled bool
+	// DefaultOrphaned holds the default value on creation for the "orphaned" field.
+	DefaultOrphaned bool
+	// DefaultCounter holds the default value on creation for the "counter" field.
+	DefaultCounter int
+	// DefaultRevision holds the default value on creation for the "revision" field.
+	DefaultRevision int
+	// DefaultDescription holds the default value on creation for the "description" field.
+	DefaultDescription string
+	// DefaultBody holds the default value on creation for the "body" field.
+	DefaultBody string
+)
+
 // OrderOption defines the ordering options for the Skill queries.
 type OrderOption func(*sql.Selector)
 

@@ -70,6 +70,15 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultRevision holds the default value on creation for the "revision" field.
+	DefaultRevision int
+	// DefaultDescription holds the default value on creation for the "description" field.
+	DefaultDescription string
+	// DefaultBody holds the default value on creation for the "body" field.
+	DefaultBody string
+)
+
 // OrderOption defines the ordering options for the SkillRevision queries.
 type OrderOption func(*sql.Selector)
 

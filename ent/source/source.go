@@ -78,6 +78,23 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultURL holds the default value on creation for the "url" field.
+	DefaultURL string
+	// DefaultRef holds the default value on creation for the "ref" field.
+	DefaultRef string
+	// DefaultPinnedCommit holds the default value on creation for the "pinned_commit" field.
+	DefaultPinnedCommit string
+	// DefaultExpectedFingerprint holds the default value on creation for the "expected_fingerprint" field.
+	DefaultExpectedFingerprint string
+	// DefaultEnabled holds the default value on creation for the "enabled" field.
+	DefaultEnabled bool
+	// DefaultSyncError holds the default value on creation for the "sync_error" field.
+	DefaultSyncError string
+	// DefaultHeadCommit holds the default value on creation for the "head_commit" field.
+	DefaultHeadCommit string
+)
+
 // OrderOption defines the ordering options for the Source queries.
 type OrderOption func(*sql.Selector)
 

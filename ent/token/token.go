@@ -58,6 +58,11 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultName holds the default value on creation for the "name" field.
+	DefaultName string
+)
+
 // OrderOption defines the ordering options for the Token queries.
 type OrderOption func(*sql.Selector)
 

@@ -39,6 +39,13 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultEnabled holds the default value on creation for the "enabled" field.
+	DefaultEnabled bool
+	// DefaultRevision holds the default value on creation for the "revision" field.
+	DefaultRevision int
+)
+
 // OrderOption defines the ordering options for the ToolSwitch queries.
 type OrderOption func(*sql.Selector)
 

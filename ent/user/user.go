@@ -45,6 +45,13 @@ func ValidColumn(column string) bool {
 	return false
 }
 
+var (
+	// DefaultAdministrator holds the default value on creation for the "administrator" field.
+	DefaultAdministrator bool
+	// DefaultEnabled holds the default value on creation for the "enabled" field.
+	DefaultEnabled bool
+)
+
 // OrderOption defines the ordering options for the User queries.
 type OrderOption func(*sql.Selector)
 
