@@ -15616,25 +15616,24 @@ func (m *SkillMutation) ResetEdge(name string) error {
 // SkillRevisionMutation represents an operation that mutates the SkillRevision nodes in the graph.
 type SkillRevisionMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *uuid.UUID
-	revision       *int
-	addrevision    *int
-	actor_id       *uuid.UUID
-	at             *time.Time
-	name           *string
-	description    *string
-	body           *string
-	support_status *string
-	allowed_tools  *string
-	process        *string
-	clearedFields  map[string]struct{}
-	skill          *uuid.UUID
-	clearedskill   bool
-	done           bool
-	oldValue       func(context.Context) (*SkillRevision, error)
-	predicates     []predicate.SkillRevision
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	revision      *int
+	addrevision   *int
+	name          *string
+	description   *string
+	body          *string
+	allowed_tools *string
+	process       *string
+	author_id     *uuid.UUID
+	at            *time.Time
+	clearedFields map[string]struct{}
+	skill         *uuid.UUID
+	clearedskill  bool
+	done          bool
+	oldValue      func(context.Context) (*SkillRevision, error)
+	predicates    []predicate.SkillRevision
 }
 
 var _ ent.Mutation = (*SkillRevisionMutation)(nil)
@@ -15833,91 +15832,6 @@ func (m *SkillRevisionMutation) ResetRevision() {
 	m.addrevision = nil
 }
 
-// SetActorID sets the "actor_id" field.
-func (m *SkillRevisionMutation) SetActorID(u uuid.UUID) {
-	m.actor_id = &u
-}
-
-// ActorID returns the value of the "actor_id" field in the mutation.
-func (m *SkillRevisionMutation) ActorID() (r uuid.UUID, exists bool) {
-	v := m.actor_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldActorID returns the old "actor_id" field's value of the SkillRevision entity.
-// If the SkillRevision object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SkillRevisionMutation) OldActorID(ctx context.Context) (v *uuid.UUID, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldActorID requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
-	}
-	return oldValue.ActorID, nil
-}
-
-// ClearActorID clears the value of the "actor_id" field.
-func (m *SkillRevisionMutation) ClearActorID() {
-	m.actor_id = nil
-	m.clearedFields[skillrevision.FieldActorID] = struct{}{}
-}
-
-// ActorIDCleared returns if the "actor_id" field was cleared in this mutation.
-func (m *SkillRevisionMutation) ActorIDCleared() bool {
-	_, ok := m.clearedFields[skillrevision.FieldActorID]
-	return ok
-}
-
-// ResetActorID resets all changes to the "actor_id" field.
-func (m *SkillRevisionMutation) ResetActorID() {
-	m.actor_id = nil
-	delete(m.clearedFields, skillrevision.FieldActorID)
-}
-
-// SetAt sets the "at" field.
-func (m *SkillRevisionMutation) SetAt(t time.Time) {
-	m.at = &t
-}
-
-// At returns the value of the "at" field in the mutation.
-func (m *SkillRevisionMutation) At() (r time.Time, exists bool) {
-	v := m.at
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldAt returns the old "at" field's value of the SkillRevision entity.
-// If the SkillRevision object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SkillRevisionMutation) OldAt(ctx context.Context) (v time.Time, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldAt is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldAt requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldAt: %w", err)
-	}
-	return oldValue.At, nil
-}
-
-// ResetAt resets all changes to the "at" field.
-func (m *SkillRevisionMutation) ResetAt() {
-	m.at = nil
-}
-
 // SetName sets the "name" field.
 func (m *SkillRevisionMutation) SetName(s string) {
 	m.name = &s
@@ -16026,42 +15940,6 @@ func (m *SkillRevisionMutation) ResetBody() {
 	m.body = nil
 }
 
-// SetSupportStatus sets the "support_status" field.
-func (m *SkillRevisionMutation) SetSupportStatus(s string) {
-	m.support_status = &s
-}
-
-// SupportStatus returns the value of the "support_status" field in the mutation.
-func (m *SkillRevisionMutation) SupportStatus() (r string, exists bool) {
-	v := m.support_status
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldSupportStatus returns the old "support_status" field's value of the SkillRevision entity.
-// If the SkillRevision object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SkillRevisionMutation) OldSupportStatus(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldSupportStatus is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldSupportStatus requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldSupportStatus: %w", err)
-	}
-	return oldValue.SupportStatus, nil
-}
-
-// ResetSupportStatus resets all changes to the "support_status" field.
-func (m *SkillRevisionMutation) ResetSupportStatus() {
-	m.support_status = nil
-}
-
 // SetAllowedTools sets the "allowed_tools" field.
 func (m *SkillRevisionMutation) SetAllowedTools(s string) {
 	m.allowed_tools = &s
@@ -16134,6 +16012,78 @@ func (m *SkillRevisionMutation) ResetProcess() {
 	m.process = nil
 }
 
+// SetAuthorID sets the "author_id" field.
+func (m *SkillRevisionMutation) SetAuthorID(u uuid.UUID) {
+	m.author_id = &u
+}
+
+// AuthorID returns the value of the "author_id" field in the mutation.
+func (m *SkillRevisionMutation) AuthorID() (r uuid.UUID, exists bool) {
+	v := m.author_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAuthorID returns the old "author_id" field's value of the SkillRevision entity.
+// If the SkillRevision object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SkillRevisionMutation) OldAuthorID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAuthorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAuthorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAuthorID: %w", err)
+	}
+	return oldValue.AuthorID, nil
+}
+
+// ResetAuthorID resets all changes to the "author_id" field.
+func (m *SkillRevisionMutation) ResetAuthorID() {
+	m.author_id = nil
+}
+
+// SetAt sets the "at" field.
+func (m *SkillRevisionMutation) SetAt(t time.Time) {
+	m.at = &t
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *SkillRevisionMutation) At() (r time.Time, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the SkillRevision entity.
+// If the SkillRevision object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SkillRevisionMutation) OldAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *SkillRevisionMutation) ResetAt() {
+	m.at = nil
+}
+
 // ClearSkill clears the "skill" edge to the Skill entity.
 func (m *SkillRevisionMutation) ClearSkill() {
 	m.clearedskill = true
@@ -16195,18 +16145,12 @@ func (m *SkillRevisionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SkillRevisionMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 9)
 	if m.skill != nil {
 		fields = append(fields, skillrevision.FieldSkillID)
 	}
 	if m.revision != nil {
 		fields = append(fields, skillrevision.FieldRevision)
-	}
-	if m.actor_id != nil {
-		fields = append(fields, skillrevision.FieldActorID)
-	}
-	if m.at != nil {
-		fields = append(fields, skillrevision.FieldAt)
 	}
 	if m.name != nil {
 		fields = append(fields, skillrevision.FieldName)
@@ -16217,14 +16161,17 @@ func (m *SkillRevisionMutation) Fields() []string {
 	if m.body != nil {
 		fields = append(fields, skillrevision.FieldBody)
 	}
-	if m.support_status != nil {
-		fields = append(fields, skillrevision.FieldSupportStatus)
-	}
 	if m.allowed_tools != nil {
 		fields = append(fields, skillrevision.FieldAllowedTools)
 	}
 	if m.process != nil {
 		fields = append(fields, skillrevision.FieldProcess)
+	}
+	if m.author_id != nil {
+		fields = append(fields, skillrevision.FieldAuthorID)
+	}
+	if m.at != nil {
+		fields = append(fields, skillrevision.FieldAt)
 	}
 	return fields
 }
@@ -16238,22 +16185,20 @@ func (m *SkillRevisionMutation) Field(name string) (ent.Value, bool) {
 		return m.SkillID()
 	case skillrevision.FieldRevision:
 		return m.Revision()
-	case skillrevision.FieldActorID:
-		return m.ActorID()
-	case skillrevision.FieldAt:
-		return m.At()
 	case skillrevision.FieldName:
 		return m.Name()
 	case skillrevision.FieldDescription:
 		return m.Description()
 	case skillrevision.FieldBody:
 		return m.Body()
-	case skillrevision.FieldSupportStatus:
-		return m.SupportStatus()
 	case skillrevision.FieldAllowedTools:
 		return m.AllowedTools()
 	case skillrevision.FieldProcess:
 		return m.Process()
+	case skillrevision.FieldAuthorID:
+		return m.AuthorID()
+	case skillrevision.FieldAt:
+		return m.At()
 	}
 	return nil, false
 }
@@ -16267,22 +16212,20 @@ func (m *SkillRevisionMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldSkillID(ctx)
 	case skillrevision.FieldRevision:
 		return m.OldRevision(ctx)
-	case skillrevision.FieldActorID:
-		return m.OldActorID(ctx)
-	case skillrevision.FieldAt:
-		return m.OldAt(ctx)
 	case skillrevision.FieldName:
 		return m.OldName(ctx)
 	case skillrevision.FieldDescription:
 		return m.OldDescription(ctx)
 	case skillrevision.FieldBody:
 		return m.OldBody(ctx)
-	case skillrevision.FieldSupportStatus:
-		return m.OldSupportStatus(ctx)
 	case skillrevision.FieldAllowedTools:
 		return m.OldAllowedTools(ctx)
 	case skillrevision.FieldProcess:
 		return m.OldProcess(ctx)
+	case skillrevision.FieldAuthorID:
+		return m.OldAuthorID(ctx)
+	case skillrevision.FieldAt:
+		return m.OldAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown SkillRevision field %s", name)
 }
@@ -16306,20 +16249,6 @@ func (m *SkillRevisionMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRevision(v)
 		return nil
-	case skillrevision.FieldActorID:
-		v, ok := value.(uuid.UUID)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetActorID(v)
-		return nil
-	case skillrevision.FieldAt:
-		v, ok := value.(time.Time)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetAt(v)
-		return nil
 	case skillrevision.FieldName:
 		v, ok := value.(string)
 		if !ok {
@@ -16341,13 +16270,6 @@ func (m *SkillRevisionMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetBody(v)
 		return nil
-	case skillrevision.FieldSupportStatus:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetSupportStatus(v)
-		return nil
 	case skillrevision.FieldAllowedTools:
 		v, ok := value.(string)
 		if !ok {
@@ -16361,6 +16283,20 @@ func (m *SkillRevisionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetProcess(v)
+		return nil
+	case skillrevision.FieldAuthorID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAuthorID(v)
+		return nil
+	case skillrevision.FieldAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
 		return nil
 	}
 	return fmt.Errorf("unknown SkillRevision field %s", name)
@@ -16406,11 +16342,7 @@ func (m *SkillRevisionMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *SkillRevisionMutation) ClearedFields() []string {
-	var fields []string
-	if m.FieldCleared(skillrevision.FieldActorID) {
-		fields = append(fields, skillrevision.FieldActorID)
-	}
-	return fields
+	return nil
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -16423,11 +16355,6 @@ func (m *SkillRevisionMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *SkillRevisionMutation) ClearField(name string) error {
-	switch name {
-	case skillrevision.FieldActorID:
-		m.ClearActorID()
-		return nil
-	}
 	return fmt.Errorf("unknown SkillRevision nullable field %s", name)
 }
 
@@ -16441,12 +16368,6 @@ func (m *SkillRevisionMutation) ResetField(name string) error {
 	case skillrevision.FieldRevision:
 		m.ResetRevision()
 		return nil
-	case skillrevision.FieldActorID:
-		m.ResetActorID()
-		return nil
-	case skillrevision.FieldAt:
-		m.ResetAt()
-		return nil
 	case skillrevision.FieldName:
 		m.ResetName()
 		return nil
@@ -16456,14 +16377,17 @@ func (m *SkillRevisionMutation) ResetField(name string) error {
 	case skillrevision.FieldBody:
 		m.ResetBody()
 		return nil
-	case skillrevision.FieldSupportStatus:
-		m.ResetSupportStatus()
-		return nil
 	case skillrevision.FieldAllowedTools:
 		m.ResetAllowedTools()
 		return nil
 	case skillrevision.FieldProcess:
 		m.ResetProcess()
+		return nil
+	case skillrevision.FieldAuthorID:
+		m.ResetAuthorID()
+		return nil
+	case skillrevision.FieldAt:
+		m.ResetAt()
 		return nil
 	}
 	return fmt.Errorf("unknown SkillRevision field %s", name)
@@ -18469,8 +18393,6 @@ type ToolSwitchMutation struct {
 	id            *uuid.UUID
 	name          *string
 	enabled       *bool
-	revision      *int
-	addrevision   *int
 	clearedFields map[string]struct{}
 	done          bool
 	oldValue      func(context.Context) (*ToolSwitch, error)
@@ -18653,62 +18575,6 @@ func (m *ToolSwitchMutation) ResetEnabled() {
 	m.enabled = nil
 }
 
-// SetRevision sets the "revision" field.
-func (m *ToolSwitchMutation) SetRevision(i int) {
-	m.revision = &i
-	m.addrevision = nil
-}
-
-// Revision returns the value of the "revision" field in the mutation.
-func (m *ToolSwitchMutation) Revision() (r int, exists bool) {
-	v := m.revision
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldRevision returns the old "revision" field's value of the ToolSwitch entity.
-// If the ToolSwitch object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ToolSwitchMutation) OldRevision(ctx context.Context) (v int, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldRevision requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
-	}
-	return oldValue.Revision, nil
-}
-
-// AddRevision adds i to the "revision" field.
-func (m *ToolSwitchMutation) AddRevision(i int) {
-	if m.addrevision != nil {
-		*m.addrevision += i
-	} else {
-		m.addrevision = &i
-	}
-}
-
-// AddedRevision returns the value that was added to the "revision" field in this mutation.
-func (m *ToolSwitchMutation) AddedRevision() (r int, exists bool) {
-	v := m.addrevision
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetRevision resets all changes to the "revision" field.
-func (m *ToolSwitchMutation) ResetRevision() {
-	m.revision = nil
-	m.addrevision = nil
-}
-
 // Where appends a list predicates to the ToolSwitchMutation builder.
 func (m *ToolSwitchMutation) Where(ps ...predicate.ToolSwitch) {
 	m.predicates = append(m.predicates, ps...)
@@ -18743,15 +18609,12 @@ func (m *ToolSwitchMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ToolSwitchMutation) Fields() []string {
-	fields := make([]string, 0, 3)
+	fields := make([]string, 0, 2)
 	if m.name != nil {
 		fields = append(fields, toolswitch.FieldName)
 	}
 	if m.enabled != nil {
 		fields = append(fields, toolswitch.FieldEnabled)
-	}
-	if m.revision != nil {
-		fields = append(fields, toolswitch.FieldRevision)
 	}
 	return fields
 }
@@ -18765,8 +18628,6 @@ func (m *ToolSwitchMutation) Field(name string) (ent.Value, bool) {
 		return m.Name()
 	case toolswitch.FieldEnabled:
 		return m.Enabled()
-	case toolswitch.FieldRevision:
-		return m.Revision()
 	}
 	return nil, false
 }
@@ -18780,8 +18641,6 @@ func (m *ToolSwitchMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldName(ctx)
 	case toolswitch.FieldEnabled:
 		return m.OldEnabled(ctx)
-	case toolswitch.FieldRevision:
-		return m.OldRevision(ctx)
 	}
 	return nil, fmt.Errorf("unknown ToolSwitch field %s", name)
 }
@@ -18805,13 +18664,6 @@ func (m *ToolSwitchMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetEnabled(v)
 		return nil
-	case toolswitch.FieldRevision:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetRevision(v)
-		return nil
 	}
 	return fmt.Errorf("unknown ToolSwitch field %s", name)
 }
@@ -18819,21 +18671,13 @@ func (m *ToolSwitchMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *ToolSwitchMutation) AddedFields() []string {
-	var fields []string
-	if m.addrevision != nil {
-		fields = append(fields, toolswitch.FieldRevision)
-	}
-	return fields
+	return nil
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *ToolSwitchMutation) AddedField(name string) (ent.Value, bool) {
-	switch name {
-	case toolswitch.FieldRevision:
-		return m.AddedRevision()
-	}
 	return nil, false
 }
 
@@ -18842,13 +18686,6 @@ func (m *ToolSwitchMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *ToolSwitchMutation) AddField(name string, value ent.Value) error {
 	switch name {
-	case toolswitch.FieldRevision:
-		v, ok := value.(int)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddRevision(v)
-		return nil
 	}
 	return fmt.Errorf("unknown ToolSwitch numeric field %s", name)
 }
@@ -18881,9 +18718,6 @@ func (m *ToolSwitchMutation) ResetField(name string) error {
 		return nil
 	case toolswitch.FieldEnabled:
 		m.ResetEnabled()
-		return nil
-	case toolswitch.FieldRevision:
-		m.ResetRevision()
 		return nil
 	}
 	return fmt.Errorf("unknown ToolSwitch field %s", name)

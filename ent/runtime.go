@@ -220,11 +220,11 @@ func init() {
 	// skillrevision.DefaultRevision holds the default value on creation for the revision field.
 	skillrevision.DefaultRevision = skillrevisionDescRevision.Default.(int)
 	// skillrevisionDescDescription is the schema descriptor for description field.
-	skillrevisionDescDescription := skillrevisionFields[6].Descriptor()
+	skillrevisionDescDescription := skillrevisionFields[4].Descriptor()
 	// skillrevision.DefaultDescription holds the default value on creation for the description field.
 	skillrevision.DefaultDescription = skillrevisionDescDescription.Default.(string)
 	// skillrevisionDescBody is the schema descriptor for body field.
-	skillrevisionDescBody := skillrevisionFields[7].Descriptor()
+	skillrevisionDescBody := skillrevisionFields[5].Descriptor()
 	// skillrevision.DefaultBody holds the default value on creation for the body field.
 	skillrevision.DefaultBody = skillrevisionDescBody.Default.(string)
 	sourceFields := schema.Source{}.Fields()
@@ -269,10 +269,6 @@ func init() {
 	toolswitchDescEnabled := toolswitchFields[2].Descriptor()
 	// toolswitch.DefaultEnabled holds the default value on creation for the enabled field.
 	toolswitch.DefaultEnabled = toolswitchDescEnabled.Default.(bool)
-	// toolswitchDescRevision is the schema descriptor for revision field.
-	toolswitchDescRevision := toolswitchFields[3].Descriptor()
-	// toolswitch.DefaultRevision holds the default value on creation for the revision field.
-	toolswitch.DefaultRevision = toolswitchDescRevision.Default.(int)
 	userFields := schema.User{}.Fields()
 	_ = userFields
 	// userDescAdministrator is the schema descriptor for administrator field.

@@ -23,22 +23,20 @@ type SkillRevision struct {
 	SkillID uuid.UUID `json:"skill_id,omitempty"`
 	// 1 at creation
 	Revision int `json:"revision,omitempty"`
-	// who made the edit
-	ActorID *uuid.UUID `json:"actor_id,omitempty"`
-	// At holds the value of the "at" field.
-	At time.Time `json:"at,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
 	// Description holds the value of the "description" field.
 	Description string `json:"description,omitempty"`
-	// without frontmatter
+	// Body holds the value of the "body" field.
 	Body string `json:"body,omitempty"`
-	// from the body alone
-	SupportStatus string `json:"support_status,omitempty"`
 	// JSON: state and items
 	AllowedTools string `json:"allowed_tools,omitempty"`
 	// Process holds the value of the "process" field.
 	Process string `json:"process,omitempty"`
+	// who made the edit
+	AuthorID uuid.UUID `json:"author_id,omitempty"`
+	// At holds the value of the "at" field.
+	At time.Time `json:"at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the SkillRevisionQuery when eager-loading is set.
 	Edges        SkillRevisionEdges `json:"edges"`
@@ -70,15 +68,13 @@ func (*SkillRevision) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case skillrevision.FieldActorID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case skillrevision.FieldRevision:
 			values[i] = new(sql.NullInt64)
-		case skillrevision.FieldName, skillrevision.FieldDescription, skillrevision.FieldBody, skillrevision.FieldSupportStatus, skillrevision.FieldAllowedTools, skillrevision.FieldProcess:
+		case skillrevision.FieldName, skillrevision.FieldDescription, skillrevision.FieldBody, skillrevision.FieldAllowedTools, skillrevision.FieldProcess:
 			values[i] = new(sql.NullString)
 		case skillrevision.FieldAt:
 			values[i] = new(sql.NullTime)
-		case skillrevision.FieldID, skillrevision.FieldSkillID:
+		case skillrevision.FieldID, skillrevision.FieldSkillID, skillrevision.FieldAuthorID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -113,19 +109,6 @@ func (_m *SkillRevision) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Revision = int(value.Int64)
 			}
-		case skillrevision.FieldActorID:
-			if value, ok := values[i].(*sql.NullScanner); !ok {
-				return fmt.Errorf("unexpected type %T for field actor_id", values[i])
-			} else if value.Valid {
-				_m.ActorID = new(uuid.UUID)
-				*_m.ActorID = *value.S.(*uuid.UUID)
-			}
-		case skillrevision.FieldAt:
-			if value, ok := values[i].(*sql.NullTime); !ok {
-				return fmt.Errorf("unexpected type %T for field at", values[i])
-			} else if value.Valid {
-				_m.At = value.Time
-			}
 		case skillrevision.FieldName:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field name", values[i])
@@ -144,12 +127,6 @@ func (_m *SkillRevision) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Body = value.String
 			}
-		case skillrevision.FieldSupportStatus:
-			if value, ok := values[i].(*sql.NullString); !ok {
-				return fmt.Errorf("unexpected type %T for field support_status", values[i])
-			} else if value.Valid {
-				_m.SupportStatus = value.String
-			}
 		case skillrevision.FieldAllowedTools:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field allowed_tools", values[i])
@@ -161,6 +138,18 @@ func (_m *SkillRevision) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field process", values[i])
 			} else if value.Valid {
 				_m.Process = value.String
+			}
+		case skillrevision.FieldAuthorID:
+			if value, ok := values[i].(*uuid.UUID); !ok {
+				return fmt.Errorf("unexpected type %T for field author_id", values[i])
+			} else if value != nil {
+				_m.AuthorID = *value
+			}
+		case skillrevision.FieldAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field at", values[i])
+			} else if value.Valid {
+				_m.At = value.Time
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -209,14 +198,6 @@ func (_m *SkillRevision) String() string {
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))
 	builder.WriteString(", ")
-	if v := _m.ActorID; v != nil {
-		builder.WriteString("actor_id=")
-		builder.WriteString(fmt.Sprintf("%v", *v))
-	}
-	builder.WriteString(", ")
-	builder.WriteString("at=")
-	builder.WriteString(_m.At.Format(time.ANSIC))
-	builder.WriteString(", ")
 	builder.WriteString("name=")
 	builder.WriteString(_m.Name)
 	builder.WriteString(", ")
@@ -226,14 +207,17 @@ func (_m *SkillRevision) String() string {
 	builder.WriteString("body=")
 	builder.WriteString(_m.Body)
 	builder.WriteString(", ")
-	builder.WriteString("support_status=")
-	builder.WriteString(_m.SupportStatus)
-	builder.WriteString(", ")
 	builder.WriteString("allowed_tools=")
 	builder.WriteString(_m.AllowedTools)
 	builder.WriteString(", ")
 	builder.WriteString("process=")
 	builder.WriteString(_m.Process)
+	builder.WriteString(", ")
+	builder.WriteString("author_id=")
+	builder.WriteString(fmt.Sprintf("%v", _m.AuthorID))
+	builder.WriteString(", ")
+	builder.WriteString("at=")
+	builder.WriteString(_m.At.Format(time.ANSIC))
 	builder.WriteByte(')')
 	return builder.String()
 }

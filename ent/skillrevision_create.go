@@ -42,26 +42,6 @@ func (_c *SkillRevisionCreate) SetNillableRevision(v *int) *SkillRevisionCreate 
 	return _c
 }
 
-// SetActorID sets the "actor_id" field.
-func (_c *SkillRevisionCreate) SetActorID(v uuid.UUID) *SkillRevisionCreate {
-	_c.mutation.SetActorID(v)
-	return _c
-}
-
-// SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_c *SkillRevisionCreate) SetNillableActorID(v *uuid.UUID) *SkillRevisionCreate {
-	if v != nil {
-		_c.SetActorID(*v)
-	}
-	return _c
-}
-
-// SetAt sets the "at" field.
-func (_c *SkillRevisionCreate) SetAt(v time.Time) *SkillRevisionCreate {
-	_c.mutation.SetAt(v)
-	return _c
-}
-
 // SetName sets the "name" field.
 func (_c *SkillRevisionCreate) SetName(v string) *SkillRevisionCreate {
 	_c.mutation.SetName(v)
@@ -96,12 +76,6 @@ func (_c *SkillRevisionCreate) SetNillableBody(v *string) *SkillRevisionCreate {
 	return _c
 }
 
-// SetSupportStatus sets the "support_status" field.
-func (_c *SkillRevisionCreate) SetSupportStatus(v string) *SkillRevisionCreate {
-	_c.mutation.SetSupportStatus(v)
-	return _c
-}
-
 // SetAllowedTools sets the "allowed_tools" field.
 func (_c *SkillRevisionCreate) SetAllowedTools(v string) *SkillRevisionCreate {
 	_c.mutation.SetAllowedTools(v)
@@ -111,6 +85,18 @@ func (_c *SkillRevisionCreate) SetAllowedTools(v string) *SkillRevisionCreate {
 // SetProcess sets the "process" field.
 func (_c *SkillRevisionCreate) SetProcess(v string) *SkillRevisionCreate {
 	_c.mutation.SetProcess(v)
+	return _c
+}
+
+// SetAuthorID sets the "author_id" field.
+func (_c *SkillRevisionCreate) SetAuthorID(v uuid.UUID) *SkillRevisionCreate {
+	_c.mutation.SetAuthorID(v)
+	return _c
+}
+
+// SetAt sets the "at" field.
+func (_c *SkillRevisionCreate) SetAt(v time.Time) *SkillRevisionCreate {
+	_c.mutation.SetAt(v)
 	return _c
 }
 
@@ -182,9 +168,6 @@ func (_c *SkillRevisionCreate) check() error {
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "SkillRevision.revision"`)}
 	}
-	if _, ok := _c.mutation.At(); !ok {
-		return &ValidationError{Name: "at", err: errors.New(`ent: missing required field "SkillRevision.at"`)}
-	}
 	if _, ok := _c.mutation.Name(); !ok {
 		return &ValidationError{Name: "name", err: errors.New(`ent: missing required field "SkillRevision.name"`)}
 	}
@@ -194,14 +177,17 @@ func (_c *SkillRevisionCreate) check() error {
 	if _, ok := _c.mutation.Body(); !ok {
 		return &ValidationError{Name: "body", err: errors.New(`ent: missing required field "SkillRevision.body"`)}
 	}
-	if _, ok := _c.mutation.SupportStatus(); !ok {
-		return &ValidationError{Name: "support_status", err: errors.New(`ent: missing required field "SkillRevision.support_status"`)}
-	}
 	if _, ok := _c.mutation.AllowedTools(); !ok {
 		return &ValidationError{Name: "allowed_tools", err: errors.New(`ent: missing required field "SkillRevision.allowed_tools"`)}
 	}
 	if _, ok := _c.mutation.Process(); !ok {
 		return &ValidationError{Name: "process", err: errors.New(`ent: missing required field "SkillRevision.process"`)}
+	}
+	if _, ok := _c.mutation.AuthorID(); !ok {
+		return &ValidationError{Name: "author_id", err: errors.New(`ent: missing required field "SkillRevision.author_id"`)}
+	}
+	if _, ok := _c.mutation.At(); !ok {
+		return &ValidationError{Name: "at", err: errors.New(`ent: missing required field "SkillRevision.at"`)}
 	}
 	if len(_c.mutation.SkillIDs()) == 0 {
 		return &ValidationError{Name: "skill", err: errors.New(`ent: missing required edge "SkillRevision.skill"`)}
@@ -245,14 +231,6 @@ func (_c *SkillRevisionCreate) createSpec() (*SkillRevision, *sqlgraph.CreateSpe
 		_spec.SetField(skillrevision.FieldRevision, field.TypeInt, value)
 		_node.Revision = value
 	}
-	if value, ok := _c.mutation.ActorID(); ok {
-		_spec.SetField(skillrevision.FieldActorID, field.TypeUUID, value)
-		_node.ActorID = &value
-	}
-	if value, ok := _c.mutation.At(); ok {
-		_spec.SetField(skillrevision.FieldAt, field.TypeTime, value)
-		_node.At = value
-	}
 	if value, ok := _c.mutation.Name(); ok {
 		_spec.SetField(skillrevision.FieldName, field.TypeString, value)
 		_node.Name = value
@@ -265,10 +243,6 @@ func (_c *SkillRevisionCreate) createSpec() (*SkillRevision, *sqlgraph.CreateSpe
 		_spec.SetField(skillrevision.FieldBody, field.TypeString, value)
 		_node.Body = value
 	}
-	if value, ok := _c.mutation.SupportStatus(); ok {
-		_spec.SetField(skillrevision.FieldSupportStatus, field.TypeString, value)
-		_node.SupportStatus = value
-	}
 	if value, ok := _c.mutation.AllowedTools(); ok {
 		_spec.SetField(skillrevision.FieldAllowedTools, field.TypeString, value)
 		_node.AllowedTools = value
@@ -276,6 +250,14 @@ func (_c *SkillRevisionCreate) createSpec() (*SkillRevision, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Process(); ok {
 		_spec.SetField(skillrevision.FieldProcess, field.TypeString, value)
 		_node.Process = value
+	}
+	if value, ok := _c.mutation.AuthorID(); ok {
+		_spec.SetField(skillrevision.FieldAuthorID, field.TypeUUID, value)
+		_node.AuthorID = value
+	}
+	if value, ok := _c.mutation.At(); ok {
+		_spec.SetField(skillrevision.FieldAt, field.TypeTime, value)
+		_node.At = value
 	}
 	if nodes := _c.mutation.SkillIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{

@@ -65,40 +65,6 @@ func (_u *SkillRevisionUpdate) AddRevision(v int) *SkillRevisionUpdate {
 	return _u
 }
 
-// SetActorID sets the "actor_id" field.
-func (_u *SkillRevisionUpdate) SetActorID(v uuid.UUID) *SkillRevisionUpdate {
-	_u.mutation.SetActorID(v)
-	return _u
-}
-
-// SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_u *SkillRevisionUpdate) SetNillableActorID(v *uuid.UUID) *SkillRevisionUpdate {
-	if v != nil {
-		_u.SetActorID(*v)
-	}
-	return _u
-}
-
-// ClearActorID clears the value of the "actor_id" field.
-func (_u *SkillRevisionUpdate) ClearActorID() *SkillRevisionUpdate {
-	_u.mutation.ClearActorID()
-	return _u
-}
-
-// SetAt sets the "at" field.
-func (_u *SkillRevisionUpdate) SetAt(v time.Time) *SkillRevisionUpdate {
-	_u.mutation.SetAt(v)
-	return _u
-}
-
-// SetNillableAt sets the "at" field if the given value is not nil.
-func (_u *SkillRevisionUpdate) SetNillableAt(v *time.Time) *SkillRevisionUpdate {
-	if v != nil {
-		_u.SetAt(*v)
-	}
-	return _u
-}
-
 // SetName sets the "name" field.
 func (_u *SkillRevisionUpdate) SetName(v string) *SkillRevisionUpdate {
 	_u.mutation.SetName(v)
@@ -141,20 +107,6 @@ func (_u *SkillRevisionUpdate) SetNillableBody(v *string) *SkillRevisionUpdate {
 	return _u
 }
 
-// SetSupportStatus sets the "support_status" field.
-func (_u *SkillRevisionUpdate) SetSupportStatus(v string) *SkillRevisionUpdate {
-	_u.mutation.SetSupportStatus(v)
-	return _u
-}
-
-// SetNillableSupportStatus sets the "support_status" field if the given value is not nil.
-func (_u *SkillRevisionUpdate) SetNillableSupportStatus(v *string) *SkillRevisionUpdate {
-	if v != nil {
-		_u.SetSupportStatus(*v)
-	}
-	return _u
-}
-
 // SetAllowedTools sets the "allowed_tools" field.
 func (_u *SkillRevisionUpdate) SetAllowedTools(v string) *SkillRevisionUpdate {
 	_u.mutation.SetAllowedTools(v)
@@ -179,6 +131,34 @@ func (_u *SkillRevisionUpdate) SetProcess(v string) *SkillRevisionUpdate {
 func (_u *SkillRevisionUpdate) SetNillableProcess(v *string) *SkillRevisionUpdate {
 	if v != nil {
 		_u.SetProcess(*v)
+	}
+	return _u
+}
+
+// SetAuthorID sets the "author_id" field.
+func (_u *SkillRevisionUpdate) SetAuthorID(v uuid.UUID) *SkillRevisionUpdate {
+	_u.mutation.SetAuthorID(v)
+	return _u
+}
+
+// SetNillableAuthorID sets the "author_id" field if the given value is not nil.
+func (_u *SkillRevisionUpdate) SetNillableAuthorID(v *uuid.UUID) *SkillRevisionUpdate {
+	if v != nil {
+		_u.SetAuthorID(*v)
+	}
+	return _u
+}
+
+// SetAt sets the "at" field.
+func (_u *SkillRevisionUpdate) SetAt(v time.Time) *SkillRevisionUpdate {
+	_u.mutation.SetAt(v)
+	return _u
+}
+
+// SetNillableAt sets the "at" field if the given value is not nil.
+func (_u *SkillRevisionUpdate) SetNillableAt(v *time.Time) *SkillRevisionUpdate {
+	if v != nil {
+		_u.SetAt(*v)
 	}
 	return _u
 }
@@ -252,15 +232,6 @@ func (_u *SkillRevisionUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(skillrevision.FieldRevision, field.TypeInt, value)
 	}
-	if value, ok := _u.mutation.ActorID(); ok {
-		_spec.SetField(skillrevision.FieldActorID, field.TypeUUID, value)
-	}
-	if _u.mutation.ActorIDCleared() {
-		_spec.ClearField(skillrevision.FieldActorID, field.TypeUUID)
-	}
-	if value, ok := _u.mutation.At(); ok {
-		_spec.SetField(skillrevision.FieldAt, field.TypeTime, value)
-	}
 	if value, ok := _u.mutation.Name(); ok {
 		_spec.SetField(skillrevision.FieldName, field.TypeString, value)
 	}
@@ -270,14 +241,17 @@ func (_u *SkillRevisionUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	if value, ok := _u.mutation.Body(); ok {
 		_spec.SetField(skillrevision.FieldBody, field.TypeString, value)
 	}
-	if value, ok := _u.mutation.SupportStatus(); ok {
-		_spec.SetField(skillrevision.FieldSupportStatus, field.TypeString, value)
-	}
 	if value, ok := _u.mutation.AllowedTools(); ok {
 		_spec.SetField(skillrevision.FieldAllowedTools, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Process(); ok {
 		_spec.SetField(skillrevision.FieldProcess, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AuthorID(); ok {
+		_spec.SetField(skillrevision.FieldAuthorID, field.TypeUUID, value)
+	}
+	if value, ok := _u.mutation.At(); ok {
+		_spec.SetField(skillrevision.FieldAt, field.TypeTime, value)
 	}
 	if _u.mutation.SkillCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -363,40 +337,6 @@ func (_u *SkillRevisionUpdateOne) AddRevision(v int) *SkillRevisionUpdateOne {
 	return _u
 }
 
-// SetActorID sets the "actor_id" field.
-func (_u *SkillRevisionUpdateOne) SetActorID(v uuid.UUID) *SkillRevisionUpdateOne {
-	_u.mutation.SetActorID(v)
-	return _u
-}
-
-// SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_u *SkillRevisionUpdateOne) SetNillableActorID(v *uuid.UUID) *SkillRevisionUpdateOne {
-	if v != nil {
-		_u.SetActorID(*v)
-	}
-	return _u
-}
-
-// ClearActorID clears the value of the "actor_id" field.
-func (_u *SkillRevisionUpdateOne) ClearActorID() *SkillRevisionUpdateOne {
-	_u.mutation.ClearActorID()
-	return _u
-}
-
-// SetAt sets the "at" field.
-func (_u *SkillRevisionUpdateOne) SetAt(v time.Time) *SkillRevisionUpdateOne {
-	_u.mutation.SetAt(v)
-	return _u
-}
-
-// SetNillableAt sets the "at" field if the given value is not nil.
-func (_u *SkillRevisionUpdateOne) SetNillableAt(v *time.Time) *SkillRevisionUpdateOne {
-	if v != nil {
-		_u.SetAt(*v)
-	}
-	return _u
-}
-
 // SetName sets the "name" field.
 func (_u *SkillRevisionUpdateOne) SetName(v string) *SkillRevisionUpdateOne {
 	_u.mutation.SetName(v)
@@ -439,20 +379,6 @@ func (_u *SkillRevisionUpdateOne) SetNillableBody(v *string) *SkillRevisionUpdat
 	return _u
 }
 
-// SetSupportStatus sets the "support_status" field.
-func (_u *SkillRevisionUpdateOne) SetSupportStatus(v string) *SkillRevisionUpdateOne {
-	_u.mutation.SetSupportStatus(v)
-	return _u
-}
-
-// SetNillableSupportStatus sets the "support_status" field if the given value is not nil.
-func (_u *SkillRevisionUpdateOne) SetNillableSupportStatus(v *string) *SkillRevisionUpdateOne {
-	if v != nil {
-		_u.SetSupportStatus(*v)
-	}
-	return _u
-}
-
 // SetAllowedTools sets the "allowed_tools" field.
 func (_u *SkillRevisionUpdateOne) SetAllowedTools(v string) *SkillRevisionUpdateOne {
 	_u.mutation.SetAllowedTools(v)
@@ -477,6 +403,34 @@ func (_u *SkillRevisionUpdateOne) SetProcess(v string) *SkillRevisionUpdateOne {
 func (_u *SkillRevisionUpdateOne) SetNillableProcess(v *string) *SkillRevisionUpdateOne {
 	if v != nil {
 		_u.SetProcess(*v)
+	}
+	return _u
+}
+
+// SetAuthorID sets the "author_id" field.
+func (_u *SkillRevisionUpdateOne) SetAuthorID(v uuid.UUID) *SkillRevisionUpdateOne {
+	_u.mutation.SetAuthorID(v)
+	return _u
+}
+
+// SetNillableAuthorID sets the "author_id" field if the given value is not nil.
+func (_u *SkillRevisionUpdateOne) SetNillableAuthorID(v *uuid.UUID) *SkillRevisionUpdateOne {
+	if v != nil {
+		_u.SetAuthorID(*v)
+	}
+	return _u
+}
+
+// SetAt sets the "at" field.
+func (_u *SkillRevisionUpdateOne) SetAt(v time.Time) *SkillRevisionUpdateOne {
+	_u.mutation.SetAt(v)
+	return _u
+}
+
+// SetNillableAt sets the "at" field if the given value is not nil.
+func (_u *SkillRevisionUpdateOne) SetNillableAt(v *time.Time) *SkillRevisionUpdateOne {
+	if v != nil {
+		_u.SetAt(*v)
 	}
 	return _u
 }
@@ -580,15 +534,6 @@ func (_u *SkillRevisionUpdateOne) sqlSave(ctx context.Context) (_node *SkillRevi
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(skillrevision.FieldRevision, field.TypeInt, value)
 	}
-	if value, ok := _u.mutation.ActorID(); ok {
-		_spec.SetField(skillrevision.FieldActorID, field.TypeUUID, value)
-	}
-	if _u.mutation.ActorIDCleared() {
-		_spec.ClearField(skillrevision.FieldActorID, field.TypeUUID)
-	}
-	if value, ok := _u.mutation.At(); ok {
-		_spec.SetField(skillrevision.FieldAt, field.TypeTime, value)
-	}
 	if value, ok := _u.mutation.Name(); ok {
 		_spec.SetField(skillrevision.FieldName, field.TypeString, value)
 	}
@@ -598,14 +543,17 @@ func (_u *SkillRevisionUpdateOne) sqlSave(ctx context.Context) (_node *SkillRevi
 	if value, ok := _u.mutation.Body(); ok {
 		_spec.SetField(skillrevision.FieldBody, field.TypeString, value)
 	}
-	if value, ok := _u.mutation.SupportStatus(); ok {
-		_spec.SetField(skillrevision.FieldSupportStatus, field.TypeString, value)
-	}
 	if value, ok := _u.mutation.AllowedTools(); ok {
 		_spec.SetField(skillrevision.FieldAllowedTools, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Process(); ok {
 		_spec.SetField(skillrevision.FieldProcess, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AuthorID(); ok {
+		_spec.SetField(skillrevision.FieldAuthorID, field.TypeUUID, value)
+	}
+	if value, ok := _u.mutation.At(); ok {
+		_spec.SetField(skillrevision.FieldAt, field.TypeTime, value)
 	}
 	if _u.mutation.SkillCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -20,9 +20,7 @@ type ToolSwitch struct {
 	// the tool's
 	Name string `json:"name,omitempty"`
 	// Enabled holds the value of the "enabled" field.
-	Enabled bool `json:"enabled,omitempty"`
-	// guards concurrent edits
-	Revision     int `json:"revision,omitempty"`
+	Enabled      bool `json:"enabled,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -33,8 +31,6 @@ func (*ToolSwitch) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case toolswitch.FieldEnabled:
 			values[i] = new(sql.NullBool)
-		case toolswitch.FieldRevision:
-			values[i] = new(sql.NullInt64)
 		case toolswitch.FieldName:
 			values[i] = new(sql.NullString)
 		case toolswitch.FieldID:
@@ -71,12 +67,6 @@ func (_m *ToolSwitch) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field enabled", values[i])
 			} else if value.Valid {
 				_m.Enabled = value.Bool
-			}
-		case toolswitch.FieldRevision:
-			if value, ok := values[i].(*sql.NullInt64); !ok {
-				return fmt.Errorf("unexpected type %T for field revision", values[i])
-			} else if value.Valid {
-				_m.Revision = int(value.Int64)
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -119,9 +109,6 @@ func (_m *ToolSwitch) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("enabled=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Enabled))
-	builder.WriteString(", ")
-	builder.WriteString("revision=")
-	builder.WriteString(fmt.Sprintf("%v", _m.Revision))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -40,20 +40,6 @@ func (_c *ToolSwitchCreate) SetNillableEnabled(v *bool) *ToolSwitchCreate {
 	return _c
 }
 
-// SetRevision sets the "revision" field.
-func (_c *ToolSwitchCreate) SetRevision(v int) *ToolSwitchCreate {
-	_c.mutation.SetRevision(v)
-	return _c
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_c *ToolSwitchCreate) SetNillableRevision(v *int) *ToolSwitchCreate {
-	if v != nil {
-		_c.SetRevision(*v)
-	}
-	return _c
-}
-
 // SetID sets the "id" field.
 func (_c *ToolSwitchCreate) SetID(v uuid.UUID) *ToolSwitchCreate {
 	_c.mutation.SetID(v)
@@ -99,10 +85,6 @@ func (_c *ToolSwitchCreate) defaults() {
 		v := toolswitch.DefaultEnabled
 		_c.mutation.SetEnabled(v)
 	}
-	if _, ok := _c.mutation.Revision(); !ok {
-		v := toolswitch.DefaultRevision
-		_c.mutation.SetRevision(v)
-	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -112,9 +94,6 @@ func (_c *ToolSwitchCreate) check() error {
 	}
 	if _, ok := _c.mutation.Enabled(); !ok {
 		return &ValidationError{Name: "enabled", err: errors.New(`ent: missing required field "ToolSwitch.enabled"`)}
-	}
-	if _, ok := _c.mutation.Revision(); !ok {
-		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "ToolSwitch.revision"`)}
 	}
 	return nil
 }
@@ -158,10 +137,6 @@ func (_c *ToolSwitchCreate) createSpec() (*ToolSwitch, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Enabled(); ok {
 		_spec.SetField(toolswitch.FieldEnabled, field.TypeBool, value)
 		_node.Enabled = value
-	}
-	if value, ok := _c.mutation.Revision(); ok {
-		_spec.SetField(toolswitch.FieldRevision, field.TypeInt, value)
-		_node.Revision = value
 	}
 	return _node, _spec
 }

@@ -55,27 +55,6 @@ func (_u *ToolSwitchUpdate) SetNillableEnabled(v *bool) *ToolSwitchUpdate {
 	return _u
 }
 
-// SetRevision sets the "revision" field.
-func (_u *ToolSwitchUpdate) SetRevision(v int) *ToolSwitchUpdate {
-	_u.mutation.ResetRevision()
-	_u.mutation.SetRevision(v)
-	return _u
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *ToolSwitchUpdate) SetNillableRevision(v *int) *ToolSwitchUpdate {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
-// AddRevision adds value to the "revision" field.
-func (_u *ToolSwitchUpdate) AddRevision(v int) *ToolSwitchUpdate {
-	_u.mutation.AddRevision(v)
-	return _u
-}
-
 // Mutation returns the ToolSwitchMutation object of the builder.
 func (_u *ToolSwitchUpdate) Mutation() *ToolSwitchMutation {
 	return _u.mutation
@@ -123,12 +102,6 @@ func (_u *ToolSwitchUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.Enabled(); ok {
 		_spec.SetField(toolswitch.FieldEnabled, field.TypeBool, value)
 	}
-	if value, ok := _u.mutation.Revision(); ok {
-		_spec.SetField(toolswitch.FieldRevision, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedRevision(); ok {
-		_spec.AddField(toolswitch.FieldRevision, field.TypeInt, value)
-	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{toolswitch.Label}
@@ -174,27 +147,6 @@ func (_u *ToolSwitchUpdateOne) SetNillableEnabled(v *bool) *ToolSwitchUpdateOne 
 	if v != nil {
 		_u.SetEnabled(*v)
 	}
-	return _u
-}
-
-// SetRevision sets the "revision" field.
-func (_u *ToolSwitchUpdateOne) SetRevision(v int) *ToolSwitchUpdateOne {
-	_u.mutation.ResetRevision()
-	_u.mutation.SetRevision(v)
-	return _u
-}
-
-// SetNillableRevision sets the "revision" field if the given value is not nil.
-func (_u *ToolSwitchUpdateOne) SetNillableRevision(v *int) *ToolSwitchUpdateOne {
-	if v != nil {
-		_u.SetRevision(*v)
-	}
-	return _u
-}
-
-// AddRevision adds value to the "revision" field.
-func (_u *ToolSwitchUpdateOne) AddRevision(v int) *ToolSwitchUpdateOne {
-	_u.mutation.AddRevision(v)
 	return _u
 }
 
@@ -274,12 +226,6 @@ func (_u *ToolSwitchUpdateOne) sqlSave(ctx context.Context) (_node *ToolSwitch, 
 	}
 	if value, ok := _u.mutation.Enabled(); ok {
 		_spec.SetField(toolswitch.FieldEnabled, field.TypeBool, value)
-	}
-	if value, ok := _u.mutation.Revision(); ok {
-		_spec.SetField(toolswitch.FieldRevision, field.TypeInt, value)
-	}
-	if value, ok := _u.mutation.AddedRevision(); ok {
-		_spec.AddField(toolswitch.FieldRevision, field.TypeInt, value)
 	}
 	_node = &ToolSwitch{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -675,14 +675,13 @@ var (
 	SkillRevisionsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
 		{Name: "revision", Type: field.TypeInt, Default: 0},
-		{Name: "actor_id", Type: field.TypeUUID, Nullable: true},
-		{Name: "at", Type: field.TypeTime},
 		{Name: "name", Type: field.TypeString, Size: 2147483647},
 		{Name: "description", Type: field.TypeString, Size: 2147483647, Default: ""},
 		{Name: "body", Type: field.TypeString, Size: 2147483647, Default: ""},
-		{Name: "support_status", Type: field.TypeString, Size: 2147483647},
 		{Name: "allowed_tools", Type: field.TypeString, Size: 2147483647},
 		{Name: "process", Type: field.TypeString, Size: 2147483647},
+		{Name: "author_id", Type: field.TypeUUID},
+		{Name: "at", Type: field.TypeTime},
 		{Name: "skill_id", Type: field.TypeUUID},
 	}
 	// SkillRevisionsTable holds the schema information for the "skill_revisions" table.
@@ -693,7 +692,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "skill_revisions_skills_skill",
-				Columns:    []*schema.Column{SkillRevisionsColumns[10]},
+				Columns:    []*schema.Column{SkillRevisionsColumns[9]},
 				RefColumns: []*schema.Column{SkillsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -702,7 +701,7 @@ var (
 			{
 				Name:    "skillrevision_skill_id_revision",
 				Unique:  true,
-				Columns: []*schema.Column{SkillRevisionsColumns[10], SkillRevisionsColumns[1]},
+				Columns: []*schema.Column{SkillRevisionsColumns[9], SkillRevisionsColumns[1]},
 			},
 		},
 	}
@@ -773,7 +772,6 @@ var (
 		{Name: "id", Type: field.TypeUUID},
 		{Name: "name", Type: field.TypeString, Size: 2147483647},
 		{Name: "enabled", Type: field.TypeBool, Default: false},
-		{Name: "revision", Type: field.TypeInt, Default: 0},
 	}
 	// ToolSwitchesTable holds the schema information for the "tool_switches" table.
 	ToolSwitchesTable = &schema.Table{
@@ -954,8 +952,7 @@ func init() {
 		Table: "skill_revisions",
 	}
 	SkillRevisionsTable.Annotation.Checks = map[string]string{
-		"skill_revisions_process":        "process IN ('no', 'yes', 'unreadable')",
-		"skill_revisions_support_status": "support_status IN ('full', 'partial')",
+		"skill_revisions_process": "process IN ('no', 'yes', 'unreadable')",
 	}
 	SourcesTable.Annotation = &entsql.Annotation{
 		Table: "sources",

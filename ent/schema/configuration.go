@@ -112,7 +112,6 @@ func (ToolSwitch) Fields() []ent.Field {
 		id(),
 		must("name", "the tool's"),
 		flag("enabled", ""),
-		number("revision", "guards concurrent edits"),
 	}
 }
 

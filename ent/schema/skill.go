@@ -13,6 +13,9 @@ import (
 // trustLevels are the levels a source may have (RULES A1).
 var trustLevels = []skill.TrustLevel{skill.Untrusted, skill.Community, skill.Verified, skill.FirstParty}
 
+// processes are what a version may say about being a process (RULES S14).
+var processes = []skill.Process{skill.ProcessNo, skill.ProcessYes, skill.ProcessUnreadable}
+
 // Source is where skills come from.
 type Source struct{ ent.Schema }
 
@@ -48,8 +51,8 @@ func (Source) Annotations() []schema.Annotation {
 	)
 }
 
-// versionFields are the columns of everything a digest covers (RULES D1). A record,
-// a snapshot and a revision have them under the same names.
+// versionFields are the columns of everything a digest covers (RULES D1). A record
+// and a snapshot have them under the same names.
 func versionFields() []ent.Field {
 	return []ent.Field{
 		must("name", ""),
@@ -64,7 +67,7 @@ func versionFields() []ent.Field {
 func versionChecks() []check {
 	return []check{
 		enum("support_status", skill.SupportFull, skill.SupportPartial),
-		enum("process", skill.ProcessNo, skill.ProcessYes, skill.ProcessUnreadable),
+		enum("process", processes...),
 	}
 }
 
@@ -114,18 +117,24 @@ func (Skill) Annotations() []schema.Annotation {
 	)...)
 }
 
-// SkillRevision is one edit of an authored skill (RULES W2).
+// SkillRevision is one edit of an authored skill (RULES W2). Its support status is
+// derived from the body.
 type SkillRevision struct{ ent.Schema }
 
 // Fields of the table.
 func (SkillRevision) Fields() []ent.Field {
-	return append([]ent.Field{
+	return []ent.Field{
 		id(),
 		ref("skill_id", ""),
 		number("revision", "1 at creation"),
-		maybeRef("actor_id", "who made the edit"),
+		must("name", ""),
+		text("description", ""),
+		text("body", ""),
+		must("allowed_tools", "JSON: state and items"),
+		must("process", ""),
+		ref("author_id", "who made the edit"),
 		moment("at", ""),
-	}, versionFields()...)
+	}
 }
 
 // Edges of the table.
@@ -140,7 +149,7 @@ func (SkillRevision) Indexes() []ent.Index {
 
 // Annotations of the table.
 func (SkillRevision) Annotations() []schema.Annotation {
-	return table("skill_revisions", versionChecks()...)
+	return table("skill_revisions", enum("process", processes...))
 }
 
 // Approval is the immutable snapshot of one version from one source (RULES A5).

@@ -16,22 +16,20 @@ const (
 	FieldSkillID = "skill_id"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
-	// FieldActorID holds the string denoting the actor_id field in the database.
-	FieldActorID = "actor_id"
-	// FieldAt holds the string denoting the at field in the database.
-	FieldAt = "at"
 	// FieldName holds the string denoting the name field in the database.
 	FieldName = "name"
 	// FieldDescription holds the string denoting the description field in the database.
 	FieldDescription = "description"
 	// FieldBody holds the string denoting the body field in the database.
 	FieldBody = "body"
-	// FieldSupportStatus holds the string denoting the support_status field in the database.
-	FieldSupportStatus = "support_status"
 	// FieldAllowedTools holds the string denoting the allowed_tools field in the database.
 	FieldAllowedTools = "allowed_tools"
 	// FieldProcess holds the string denoting the process field in the database.
 	FieldProcess = "process"
+	// FieldAuthorID holds the string denoting the author_id field in the database.
+	FieldAuthorID = "author_id"
+	// FieldAt holds the string denoting the at field in the database.
+	FieldAt = "at"
 	// EdgeSkill holds the string denoting the skill edge name in mutations.
 	EdgeSkill = "skill"
 	// Table holds the table name of the skillrevision in the database.
@@ -50,14 +48,13 @@ var Columns = []string{
 	FieldID,
 	FieldSkillID,
 	FieldRevision,
-	FieldActorID,
-	FieldAt,
 	FieldName,
 	FieldDescription,
 	FieldBody,
-	FieldSupportStatus,
 	FieldAllowedTools,
 	FieldProcess,
+	FieldAuthorID,
+	FieldAt,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -97,16 +94,6 @@ func ByRevision(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevision, opts...).ToFunc()
 }
 
-// ByActorID orders the results by the actor_id field.
-func ByActorID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldActorID, opts...).ToFunc()
-}
-
-// ByAt orders the results by the at field.
-func ByAt(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldAt, opts...).ToFunc()
-}
-
 // ByName orders the results by the name field.
 func ByName(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldName, opts...).ToFunc()
@@ -122,11 +109,6 @@ func ByBody(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldBody, opts...).ToFunc()
 }
 
-// BySupportStatus orders the results by the support_status field.
-func BySupportStatus(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSupportStatus, opts...).ToFunc()
-}
-
 // ByAllowedTools orders the results by the allowed_tools field.
 func ByAllowedTools(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldAllowedTools, opts...).ToFunc()
@@ -135,6 +117,16 @@ func ByAllowedTools(opts ...sql.OrderTermOption) OrderOption {
 // ByProcess orders the results by the process field.
 func ByProcess(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldProcess, opts...).ToFunc()
+}
+
+// ByAuthorID orders the results by the author_id field.
+func ByAuthorID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAuthorID, opts...).ToFunc()
+}
+
+// ByAt orders the results by the at field.
+func ByAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAt, opts...).ToFunc()
 }
 
 // BySkillField orders the results by skill field.

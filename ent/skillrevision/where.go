@@ -66,16 +66,6 @@ func Revision(v int) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldEQ(FieldRevision, v))
 }
 
-// ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
-func ActorID(v uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldEQ(FieldActorID, v))
-}
-
-// At applies equality check predicate on the "at" field. It's identical to AtEQ.
-func At(v time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldEQ(FieldAt, v))
-}
-
 // Name applies equality check predicate on the "name" field. It's identical to NameEQ.
 func Name(v string) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldEQ(FieldName, v))
@@ -91,11 +81,6 @@ func Body(v string) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldEQ(FieldBody, v))
 }
 
-// SupportStatus applies equality check predicate on the "support_status" field. It's identical to SupportStatusEQ.
-func SupportStatus(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldEQ(FieldSupportStatus, v))
-}
-
 // AllowedTools applies equality check predicate on the "allowed_tools" field. It's identical to AllowedToolsEQ.
 func AllowedTools(v string) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldEQ(FieldAllowedTools, v))
@@ -104,6 +89,16 @@ func AllowedTools(v string) predicate.SkillRevision {
 // Process applies equality check predicate on the "process" field. It's identical to ProcessEQ.
 func Process(v string) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldEQ(FieldProcess, v))
+}
+
+// AuthorID applies equality check predicate on the "author_id" field. It's identical to AuthorIDEQ.
+func AuthorID(v uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldEQ(FieldAuthorID, v))
+}
+
+// At applies equality check predicate on the "at" field. It's identical to AtEQ.
+func At(v time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldEQ(FieldAt, v))
 }
 
 // SkillIDEQ applies the EQ predicate on the "skill_id" field.
@@ -164,96 +159,6 @@ func RevisionLT(v int) predicate.SkillRevision {
 // RevisionLTE applies the LTE predicate on the "revision" field.
 func RevisionLTE(v int) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldLTE(FieldRevision, v))
-}
-
-// ActorIDEQ applies the EQ predicate on the "actor_id" field.
-func ActorIDEQ(v uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldEQ(FieldActorID, v))
-}
-
-// ActorIDNEQ applies the NEQ predicate on the "actor_id" field.
-func ActorIDNEQ(v uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldNEQ(FieldActorID, v))
-}
-
-// ActorIDIn applies the In predicate on the "actor_id" field.
-func ActorIDIn(vs ...uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldIn(FieldActorID, vs...))
-}
-
-// ActorIDNotIn applies the NotIn predicate on the "actor_id" field.
-func ActorIDNotIn(vs ...uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldNotIn(FieldActorID, vs...))
-}
-
-// ActorIDGT applies the GT predicate on the "actor_id" field.
-func ActorIDGT(v uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldGT(FieldActorID, v))
-}
-
-// ActorIDGTE applies the GTE predicate on the "actor_id" field.
-func ActorIDGTE(v uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldGTE(FieldActorID, v))
-}
-
-// ActorIDLT applies the LT predicate on the "actor_id" field.
-func ActorIDLT(v uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldLT(FieldActorID, v))
-}
-
-// ActorIDLTE applies the LTE predicate on the "actor_id" field.
-func ActorIDLTE(v uuid.UUID) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldLTE(FieldActorID, v))
-}
-
-// ActorIDIsNil applies the IsNil predicate on the "actor_id" field.
-func ActorIDIsNil() predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldIsNull(FieldActorID))
-}
-
-// ActorIDNotNil applies the NotNil predicate on the "actor_id" field.
-func ActorIDNotNil() predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldNotNull(FieldActorID))
-}
-
-// AtEQ applies the EQ predicate on the "at" field.
-func AtEQ(v time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldEQ(FieldAt, v))
-}
-
-// AtNEQ applies the NEQ predicate on the "at" field.
-func AtNEQ(v time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldNEQ(FieldAt, v))
-}
-
-// AtIn applies the In predicate on the "at" field.
-func AtIn(vs ...time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldIn(FieldAt, vs...))
-}
-
-// AtNotIn applies the NotIn predicate on the "at" field.
-func AtNotIn(vs ...time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldNotIn(FieldAt, vs...))
-}
-
-// AtGT applies the GT predicate on the "at" field.
-func AtGT(v time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldGT(FieldAt, v))
-}
-
-// AtGTE applies the GTE predicate on the "at" field.
-func AtGTE(v time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldGTE(FieldAt, v))
-}
-
-// AtLT applies the LT predicate on the "at" field.
-func AtLT(v time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldLT(FieldAt, v))
-}
-
-// AtLTE applies the LTE predicate on the "at" field.
-func AtLTE(v time.Time) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldLTE(FieldAt, v))
 }
 
 // NameEQ applies the EQ predicate on the "name" field.
@@ -451,71 +356,6 @@ func BodyContainsFold(v string) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldContainsFold(FieldBody, v))
 }
 
-// SupportStatusEQ applies the EQ predicate on the "support_status" field.
-func SupportStatusEQ(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldEQ(FieldSupportStatus, v))
-}
-
-// SupportStatusNEQ applies the NEQ predicate on the "support_status" field.
-func SupportStatusNEQ(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldNEQ(FieldSupportStatus, v))
-}
-
-// SupportStatusIn applies the In predicate on the "support_status" field.
-func SupportStatusIn(vs ...string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldIn(FieldSupportStatus, vs...))
-}
-
-// SupportStatusNotIn applies the NotIn predicate on the "support_status" field.
-func SupportStatusNotIn(vs ...string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldNotIn(FieldSupportStatus, vs...))
-}
-
-// SupportStatusGT applies the GT predicate on the "support_status" field.
-func SupportStatusGT(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldGT(FieldSupportStatus, v))
-}
-
-// SupportStatusGTE applies the GTE predicate on the "support_status" field.
-func SupportStatusGTE(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldGTE(FieldSupportStatus, v))
-}
-
-// SupportStatusLT applies the LT predicate on the "support_status" field.
-func SupportStatusLT(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldLT(FieldSupportStatus, v))
-}
-
-// SupportStatusLTE applies the LTE predicate on the "support_status" field.
-func SupportStatusLTE(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldLTE(FieldSupportStatus, v))
-}
-
-// SupportStatusContains applies the Contains predicate on the "support_status" field.
-func SupportStatusContains(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldContains(FieldSupportStatus, v))
-}
-
-// SupportStatusHasPrefix applies the HasPrefix predicate on the "support_status" field.
-func SupportStatusHasPrefix(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldHasPrefix(FieldSupportStatus, v))
-}
-
-// SupportStatusHasSuffix applies the HasSuffix predicate on the "support_status" field.
-func SupportStatusHasSuffix(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldHasSuffix(FieldSupportStatus, v))
-}
-
-// SupportStatusEqualFold applies the EqualFold predicate on the "support_status" field.
-func SupportStatusEqualFold(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldEqualFold(FieldSupportStatus, v))
-}
-
-// SupportStatusContainsFold applies the ContainsFold predicate on the "support_status" field.
-func SupportStatusContainsFold(v string) predicate.SkillRevision {
-	return predicate.SkillRevision(sql.FieldContainsFold(FieldSupportStatus, v))
-}
-
 // AllowedToolsEQ applies the EQ predicate on the "allowed_tools" field.
 func AllowedToolsEQ(v string) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldEQ(FieldAllowedTools, v))
@@ -644,6 +484,86 @@ func ProcessEqualFold(v string) predicate.SkillRevision {
 // ProcessContainsFold applies the ContainsFold predicate on the "process" field.
 func ProcessContainsFold(v string) predicate.SkillRevision {
 	return predicate.SkillRevision(sql.FieldContainsFold(FieldProcess, v))
+}
+
+// AuthorIDEQ applies the EQ predicate on the "author_id" field.
+func AuthorIDEQ(v uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldEQ(FieldAuthorID, v))
+}
+
+// AuthorIDNEQ applies the NEQ predicate on the "author_id" field.
+func AuthorIDNEQ(v uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldNEQ(FieldAuthorID, v))
+}
+
+// AuthorIDIn applies the In predicate on the "author_id" field.
+func AuthorIDIn(vs ...uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldIn(FieldAuthorID, vs...))
+}
+
+// AuthorIDNotIn applies the NotIn predicate on the "author_id" field.
+func AuthorIDNotIn(vs ...uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldNotIn(FieldAuthorID, vs...))
+}
+
+// AuthorIDGT applies the GT predicate on the "author_id" field.
+func AuthorIDGT(v uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldGT(FieldAuthorID, v))
+}
+
+// AuthorIDGTE applies the GTE predicate on the "author_id" field.
+func AuthorIDGTE(v uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldGTE(FieldAuthorID, v))
+}
+
+// AuthorIDLT applies the LT predicate on the "author_id" field.
+func AuthorIDLT(v uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldLT(FieldAuthorID, v))
+}
+
+// AuthorIDLTE applies the LTE predicate on the "author_id" field.
+func AuthorIDLTE(v uuid.UUID) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldLTE(FieldAuthorID, v))
+}
+
+// AtEQ applies the EQ predicate on the "at" field.
+func AtEQ(v time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldEQ(FieldAt, v))
+}
+
+// AtNEQ applies the NEQ predicate on the "at" field.
+func AtNEQ(v time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldNEQ(FieldAt, v))
+}
+
+// AtIn applies the In predicate on the "at" field.
+func AtIn(vs ...time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldIn(FieldAt, vs...))
+}
+
+// AtNotIn applies the NotIn predicate on the "at" field.
+func AtNotIn(vs ...time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldNotIn(FieldAt, vs...))
+}
+
+// AtGT applies the GT predicate on the "at" field.
+func AtGT(v time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldGT(FieldAt, v))
+}
+
+// AtGTE applies the GTE predicate on the "at" field.
+func AtGTE(v time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldGTE(FieldAt, v))
+}
+
+// AtLT applies the LT predicate on the "at" field.
+func AtLT(v time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldLT(FieldAt, v))
+}
+
+// AtLTE applies the LTE predicate on the "at" field.
+func AtLTE(v time.Time) predicate.SkillRevision {
+	return predicate.SkillRevision(sql.FieldLTE(FieldAt, v))
 }
 
 // HasSkill applies the HasEdge predicate on the "skill" edge.

@@ -15,8 +15,6 @@ const (
 	FieldName = "name"
 	// FieldEnabled holds the string denoting the enabled field in the database.
 	FieldEnabled = "enabled"
-	// FieldRevision holds the string denoting the revision field in the database.
-	FieldRevision = "revision"
 	// Table holds the table name of the toolswitch in the database.
 	Table = "tool_switches"
 )
@@ -26,7 +24,6 @@ var Columns = []string{
 	FieldID,
 	FieldName,
 	FieldEnabled,
-	FieldRevision,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -42,8 +39,6 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultEnabled holds the default value on creation for the "enabled" field.
 	DefaultEnabled bool
-	// DefaultRevision holds the default value on creation for the "revision" field.
-	DefaultRevision int
 )
 
 // OrderOption defines the ordering options for the ToolSwitch queries.
@@ -62,9 +57,4 @@ func ByName(opts ...sql.OrderTermOption) OrderOption {
 // ByEnabled orders the results by the enabled field.
 func ByEnabled(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldEnabled, opts...).ToFunc()
-}
-
-// ByRevision orders the results by the revision field.
-func ByRevision(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldRevision, opts...).ToFunc()
 }

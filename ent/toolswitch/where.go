@@ -63,11 +63,6 @@ func Enabled(v bool) predicate.ToolSwitch {
 	return predicate.ToolSwitch(sql.FieldEQ(FieldEnabled, v))
 }
 
-// Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
-func Revision(v int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldEQ(FieldRevision, v))
-}
-
 // NameEQ applies the EQ predicate on the "name" field.
 func NameEQ(v string) predicate.ToolSwitch {
 	return predicate.ToolSwitch(sql.FieldEQ(FieldName, v))
@@ -141,46 +136,6 @@ func EnabledEQ(v bool) predicate.ToolSwitch {
 // EnabledNEQ applies the NEQ predicate on the "enabled" field.
 func EnabledNEQ(v bool) predicate.ToolSwitch {
 	return predicate.ToolSwitch(sql.FieldNEQ(FieldEnabled, v))
-}
-
-// RevisionEQ applies the EQ predicate on the "revision" field.
-func RevisionEQ(v int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldEQ(FieldRevision, v))
-}
-
-// RevisionNEQ applies the NEQ predicate on the "revision" field.
-func RevisionNEQ(v int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldNEQ(FieldRevision, v))
-}
-
-// RevisionIn applies the In predicate on the "revision" field.
-func RevisionIn(vs ...int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldIn(FieldRevision, vs...))
-}
-
-// RevisionNotIn applies the NotIn predicate on the "revision" field.
-func RevisionNotIn(vs ...int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldNotIn(FieldRevision, vs...))
-}
-
-// RevisionGT applies the GT predicate on the "revision" field.
-func RevisionGT(v int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldGT(FieldRevision, v))
-}
-
-// RevisionGTE applies the GTE predicate on the "revision" field.
-func RevisionGTE(v int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldGTE(FieldRevision, v))
-}
-
-// RevisionLT applies the LT predicate on the "revision" field.
-func RevisionLT(v int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldLT(FieldRevision, v))
-}
-
-// RevisionLTE applies the LTE predicate on the "revision" field.
-func RevisionLTE(v int) predicate.ToolSwitch {
-	return predicate.ToolSwitch(sql.FieldLTE(FieldRevision, v))
 }
 
 // And groups predicates with the AND operator between them.
