@@ -1,0 +1,122 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/index"
+
+	"github.com/countersign/countersign/internal/library"
+)
+
+// Provider is a configured model endpoint.
+type Provider struct{ ent.Schema }
+
+// Fields of the table.
+func (Provider) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		must("name", ""),
+		must("kind", "the wire format it speaks"),
+		text("base_url", ""),
+		sealed("api_key", "of the endpoint"),
+		must("trust_zone", "bounds the data class of tools (RULES T8)"),
+		text("script", "YAML of the scripted kind"),
+		moment("created_at", ""),
+	}
+}
+
+// Annotations of the table.
+func (Provider) Annotations() []schema.Annotation {
+	return table("providers",
+		enum("kind", library.OpenAICompatible, library.Anthropic, library.Scripted),
+		enum("trust_zone", library.ZoneLocal, library.ZonePrivateHosted, library.ZoneEUExternal, library.ZoneGlobalExternal),
+	)
+}
+
+// Configuration is what a run runs with.
+type Configuration struct{ ent.Schema }
+
+// Fields of the table.
+func (Configuration) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		must("name", ""),
+		ref("provider_id", ""),
+		must("model", "as the provider names it"),
+		number("context_window", "tokens; 0 is unknown"),
+		text("system_prompt", ""),
+		maybe("allowed_tool_groups", "JSON list; null allows all groups"),
+		flag("require_second_approver", "nobody decides their own run"),
+		flag("snippets_in_caller_system_message", "RULES N2"),
+		number("max_iterations", "0 leaves it to the settings"),
+		maybe("allowed_user_ids", "JSON list; empty allows every person (RULES I6)"),
+		number("revision", "guards concurrent edits"),
+		moment("created_at", ""),
+	}
+}
+
+// Edges of the table.
+func (Configuration) Edges() []ent.Edge {
+	return []ent.Edge{to("provider", Provider.Type, "provider_id", entsql.Restrict)}
+}
+
+// Indexes of the table.
+func (Configuration) Indexes() []ent.Index { return []ent.Index{index.Fields("provider_id")} }
+
+// Annotations of the table.
+func (Configuration) Annotations() []schema.Annotation { return table("configurations") }
+
+// Attachment offers a skill on a configuration.
+type Attachment struct{ ent.Schema }
+
+// Fields of the table.
+func (Attachment) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		ref("skill_id", ""),
+		ref("configuration_id", ""),
+		must("load_mode", "when it is composed (RULES L1)"),
+		number("position", "orders what a configuration offers"),
+		moment("created_at", ""),
+	}
+}
+
+// Edges of the table.
+func (Attachment) Edges() []ent.Edge {
+	return []ent.Edge{
+		to("skill", Skill.Type, "skill_id", entsql.Restrict),
+		to("configuration", Configuration.Type, "configuration_id", entsql.Cascade),
+	}
+}
+
+// Indexes of the table.
+func (Attachment) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("skill_id", "configuration_id").Unique(),
+		index.Fields("configuration_id", "position"),
+	}
+}
+
+// Annotations of the table.
+func (Attachment) Annotations() []schema.Annotation {
+	return table("attachments", enum("load_mode", library.Always, library.OnDemand))
+}
+
+// ToolSwitch is a tool's switch that was set at least once.
+type ToolSwitch struct{ ent.Schema }
+
+// Fields of the table.
+func (ToolSwitch) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		must("name", "the tool's"),
+		flag("enabled", ""),
+	}
+}
+
+// Indexes of the table.
+func (ToolSwitch) Indexes() []ent.Index { return []ent.Index{index.Fields("name").Unique()} }
+
+// Annotations of the table.
+func (ToolSwitch) Annotations() []schema.Annotation { return table("tool_switches") }

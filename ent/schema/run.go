@@ -1,0 +1,125 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"github.com/countersign/countersign/internal/run"
+)
+
+// Run is a run's row.
+type Run struct{ ent.Schema }
+
+// Fields of the table.
+func (Run) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		must("status", "guards every transition (RULES R2)"),
+		maybe("outcome", "of the last segment"),
+		maybe("termination_reason", "once the run is terminal"),
+		flag("truncated", "ended before it was done"),
+		text("message", "why it failed, for people"),
+		sealed("answer", "the final answer"),
+		ref("initiator_id", "the person the run belongs to"),
+		ref("configuration_id", ""),
+		maybe("invocation", "JSON: skill and subject of an explicit start"),
+		maybeRef("invoked_skill_id", "the invocation's skill again, for filtering"),
+		maybe("forced_skill_ids", "JSON list"),
+		maybe("skill_allow_list", "JSON list fixed at start; null is unrestricted (RULES T1)"),
+		maybe("caller_tools", "JSON list; null narrows nothing (RULES T10)"),
+		maybe("pins", "JSON list: skill, source, digest (RULES P1)"),
+		maybe("notices", "JSON list of codes with arguments"),
+		maybe("progress", "JSON: the last progress report"),
+		maybe("highlight", "JSON: the last highlighted record"),
+		number("max_iterations", "the caller's cap; 0 when none"),
+		number("suspension", "counts suspensions (RULES R19)"),
+		text("turn_digest", "of the pending calls, while the run waits"),
+		sealed("request", "what was asked, until the run settles (RULES R16)"),
+		sealed("state", "what a suspended run needs to go on, until it settles (RULES R16)"),
+		maybe("lease_owner", "which worker executes the segment (RULES R6)"),
+		maybeMoment("lease_until", "after this the segment is lost"),
+		maybe("fence", "JSON: a write that was begun and not recorded yet (RULES R7)"),
+		maybe("usage", "JSON: tokens"),
+		number("next_seq", "the sequence of the next event; taking numbers locks the row (RULES R5)"),
+		moment("created_at", ""),
+		maybeMoment("started_at", ""),
+		maybeMoment("finished_at", ""),
+	}
+}
+
+// Edges of the table.
+func (Run) Edges() []ent.Edge {
+	return []ent.Edge{
+		to("initiator", User.Type, "initiator_id", entsql.Restrict),
+		to("configuration", Configuration.Type, "configuration_id", entsql.Restrict),
+	}
+}
+
+// Indexes of the table. The queue's holds only what is queued, so that it stays
+// small however many runs there have been.
+func (Run) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("created_at").StorageKey("runs_queue").
+			Annotations(entsql.IndexWhere("status = '" + string(run.Queued) + "'")),
+		index.Fields("status"),
+		index.Fields("initiator_id"),
+		index.Fields("configuration_id"),
+		index.Fields("invoked_skill_id"),
+		index.Fields("lease_until"),
+	}
+}
+
+// Annotations of the table.
+func (Run) Annotations() []schema.Annotation {
+	return table("runs",
+		enum("status", run.Statuses...),
+		enumOrNone("outcome", run.OutcomeCompleted, run.OutcomeAwaitingApproval, run.OutcomeAwaitingInput,
+			run.OutcomeSuspendFailed, run.OutcomeGuardrailBlocked, run.OutcomeGuardrailApprovalRequired,
+			run.OutcomeFailed, run.OutcomeCancelled, run.OutcomeRequeued, run.OutcomeLeaseLost),
+		enumOrNone("termination_reason", run.ReasonCompleted, run.ReasonMaxIterations, run.ReasonBudgetExhausted,
+			run.ReasonPolicyDenied, run.ReasonApprovalDenied, run.ReasonProviderFailed, run.ReasonCancelled,
+			run.ReasonRetriesExhausted, run.ReasonNotRetryable, run.ReasonContextTruncated,
+			run.ReasonInstructionWithdrawn, run.ReasonSecondApproverRequired, run.ReasonSuspendFailed,
+			run.ReasonGuardrailBlocked, run.ReasonGuardrailApproval),
+		notNegative("next_seq"),
+	)
+}
+
+// RunEvent is one step of a run. Append-only: it goes only with its run.
+type RunEvent struct{ ent.Schema }
+
+// Fields of the table.
+func (RunEvent) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id").Comment("means nothing; readers go by (run_id, sequence)"),
+		ref("run_id", ""),
+		field.Int("sequence").Comment("gapless from 0 in its run (RULES R5)"),
+		must("kind", ""),
+		number("round", "1-based within the segment; 0 outside a round"),
+		number("duration_ms", ""),
+		moment("at", ""),
+		must("data", "JSON: counts, names and codes; never content (RULES Y1)"),
+	}
+}
+
+// Edges of the table.
+func (RunEvent) Edges() []ent.Edge {
+	return []ent.Edge{to("run", Run.Type, "run_id", entsql.Cascade)}
+}
+
+// Indexes of the table.
+func (RunEvent) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("run_id", "sequence").Unique()}
+}
+
+// Annotations of the table.
+func (RunEvent) Annotations() []schema.Annotation {
+	return table("run_events",
+		enum("kind", run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended,
+			run.EventDecision, run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled),
+		notNegative("sequence"),
+	)
+}
