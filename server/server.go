@@ -144,7 +144,7 @@ func New(options Options) *Server {
 	s.executor.Use(s.metrics)
 	s.sockets = ws.New(ws.Options{
 		Authenticate:     s.connected,
-		Recover:          options.Recover,
+		Recovered:        s.recovered,
 		Origins:          options.Origins,
 		MaxMessageBytes:  options.MaxBodyBytes,
 		MaxOperations:    options.MaxOperations,

@@ -236,7 +236,7 @@ func (c *conn) linger(err error) {
 	c.cancel()
 	raw := c.socket.NetConn()
 	_ = raw.SetReadDeadline(time.Now().Add(c.t.options.CloseTimeout))
-	_, _ = io.Copy(io.Discard, io.LimitReader(raw, 16*c.t.options.MaxMessageBytes))
+	_, _ = io.Copy(io.Discard, raw)
 }
 
 // cut drops the connection without a word.

@@ -64,7 +64,7 @@ func (c *conn) recheck() {
 func (c *conn) authenticate(secret string) (who actor.Actor, err error) {
 	defer func() {
 		if p := recover(); p != nil { // outside net/http's own recovery it would end the process
-			who, err = actor.Actor{}, c.t.options.Recover(c.ctx, p)
+			who, err = actor.Actor{}, c.t.options.Recovered(c.ctx, p)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(c.ctx, c.t.options.RecheckInterval/2)

@@ -115,8 +115,7 @@ func (c *conn) execute(op *operation, params *graphql.RawParams) (errs gqlerror.
 	ctx := graphql.StartOperationTrace(op.ctx)
 	defer func() {
 		if p := recover(); p != nil {
-			err := gqlerror.Wrap(c.t.options.Recover(ctx, p))
-			errs = c.exec.DispatchError(ctx, gqlerror.List{err}).Errors
+			errs = gqlerror.List{c.t.options.Recovered(ctx, p)}
 		}
 	}()
 	params.Headers = c.request.Header

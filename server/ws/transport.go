@@ -21,6 +21,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/gorilla/websocket"
+	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/fault"
@@ -31,15 +32,15 @@ import (
 // named graphql-ws, is refused.
 const Subprotocol = "graphql-transport-ws"
 
-// Options configure a Transport. Authenticate and Recover are required; every
+// Options configure a Transport. Authenticate and Recovered are required; every
 // other zero value stands for its default.
 type Options struct {
 	// Authenticate says who is behind a connection: by the token from
 	// connection_init or, where it is empty, by the header or cookie of the upgrade
 	// request. It is asked again while the connection lives. Nobody, without an error, means that no credential was given.
 	Authenticate func(ctx context.Context, upgrade *http.Request, token string) (actor.Actor, error)
-	// Recover turns the panic of an operation into an error and logs it.
-	Recover graphql.RecoverFunc
+	// Recovered logs a panic and says what the client is told of it.
+	Recovered func(ctx context.Context, panicked any) *gqlerror.Error
 	// Origins are the origins, such as https://example.org, whose pages may connect
 	// besides the server's own.
 	Origins []string
