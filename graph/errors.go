@@ -1,0 +1,62 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/countersign/countersign/internal/fault"
+)
+
+// internalMessage is all that a client learns about a fault of ours.
+const internalMessage = "Something went wrong here; it has been logged."
+
+// Presenter turns every error of an operation into what a client may read: a message that was written for it and a code (API.md, Conventions). What was
+// not written for a client is logged, once, and hidden.
+func Presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
+	return func(ctx context.Context, err error) *gqlerror.Error {
+		shown := graphql.DefaultErrorPresenter(ctx, err)
+		out := &gqlerror.Error{Path: shown.Path, Locations: shown.Locations, Extensions: map[string]any{}}
+		kind, message := judge(err)
+		if kind == fault.Internal || kind == fault.Unavailable {
+			log.ErrorContext(ctx, "an operation failed", "kind", string(kind), "path", shown.Path.String(), "error", err)
+		}
+		out.Message, out.Extensions["code"] = message, string(kind)
+		return out
+	}
+}
+
+// judge says what an error is and what may be said about it.
+func judge(err error) (fault.Kind, string) {
+	var known *fault.Error
+	var refused *fault.Refused
+	var parsed *gqlerror.Error
+	switch {
+	case errors.As(err, &known):
+		if known.Kind == fault.Internal {
+			return fault.Internal, internalMessage
+		}
+		return known.Kind, known.Message
+	case errors.As(err, &refused):
+		// Refusals are data of a payload. A query that meets one cannot answer, and the rule's own words say why.
+		return fault.BadInput, refused.Message
+	case errors.Is(err, context.Canceled):
+		return fault.Unavailable, "The request was given up before it was answered."
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.Unavailable, "The answer took too long; try again."
+	case errors.As(err, &parsed) && parsed.Err == nil && parsed.Extensions["code"] != nil:
+		// Only what the GraphQL library says about the document and its variables carries a code already.
+		return fault.BadInput, parsed.Message
+	}
+	return fault.Internal, internalMessage
+}
+
+// Recover turns a panic of a resolver into an error that the presenter logs and hides.
+func Recover(_ context.Context, panicked any) error {
+	return fault.Wrap(fault.Internal, fmt.Errorf("panic: %v\n%s", panicked, debug.Stack()), "panic in a resolver")
+}

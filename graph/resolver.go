@@ -1,0 +1,4 @@
+package graph
+
+// Resolver roots.
+type Resolver struct{}
