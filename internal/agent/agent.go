@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
-	"github.com/countersign/countersign/internal/skill"
 	"github.com/countersign/countersign/internal/tool"
 	"github.com/countersign/countersign/internal/world"
 )
@@ -25,8 +25,7 @@ type Skills interface {
 	Source(ctx context.Context, id uuid.UUID) (library.Source, error)
 	Offered(ctx context.Context, configurationID uuid.UUID) ([]library.Offered, error)
 	Dossiers(ctx context.Context, skillIDs []uuid.UUID) ([]library.Dossier, error)
-	// Facts puts dossiers beside the settings that are in force now.
-	Facts(ctx context.Context, dossiers ...library.Dossier) ([]skill.Facts, error)
+	Thresholds(ctx context.Context) (library.Thresholds, error)
 	ToolSwitches(ctx context.Context) (map[string]bool, error)
 	// NoteIntegrityFailure audits a failed integrity check once (RULES D6).
 	NoteIntegrityFailure(ctx context.Context, d library.Dossier) error
@@ -37,19 +36,11 @@ type People interface {
 	Actor(ctx context.Context, id uuid.UUID) (actor.Actor, error)
 }
 
-// Settings gives the numbers that an administrator may change while the server runs.
+// Settings gives the settings that are in force now: an administrator may change them
+// while the server runs (RULES I8).
 type Settings interface {
-	Int(ctx context.Context, name string) (int, error)
+	Values(ctx context.Context) (access.Values, error)
 }
-
-// The settings the runtime reads.
-const (
-	settingDefaultRounds = "agent.defaultMaxIterations"
-	settingMaxRounds     = "agent.maxIterations"
-	settingLease         = "agent.leaseSeconds"
-	settingRunWait       = "server.runWait"
-	settingFencedBytes   = "skills.maxBytes"
-)
 
 // Bell wakes whoever waits for a topic. A wake-up says only "look again".
 type Bell interface {
@@ -89,11 +80,11 @@ func New(parts Parts) *Agent {
 // Wait returns the run once it has settled or waits for a person, or as it stands
 // after server.runWait. A caller that goes away cancels nothing.
 func (a *Agent) Wait(ctx context.Context, id uuid.UUID) (Run, error) {
-	seconds, err := a.Settings.Int(ctx, settingRunWait)
+	values, err := a.Settings.Values(ctx)
 	if err != nil {
 		return Run{}, err
 	}
-	patience := time.NewTimer(time.Duration(seconds) * time.Second)
+	patience := time.NewTimer(values.RunWait)
 	defer patience.Stop()
 	rings, stop := a.Bell.Listen(change.RunTopic(id))
 	defer stop()

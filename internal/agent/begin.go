@@ -124,14 +124,14 @@ func secondApproverMessage(configuration string) string {
 // from their current records (RULES L9, P1, P13). What it finds worth a notice is stored
 // before the model is asked.
 func (s *segment) compose(ctx context.Context, request Request, sorted composition, held []heldPin) error {
-	fencedBytes, err := s.agent.Settings.Int(ctx, settingFencedBytes)
+	values, err := s.agent.Settings.Values(ctx)
 	if err != nil {
 		return err
 	}
 	s.nonceKey = s.agent.World.Secret(32)
 	in := prompt.Input{
 		SystemPrompt: s.configuration.SystemPrompt,
-		FencedBytes:  fencedBytes,
+		FencedBytes:  values.SkillMaxBytes,
 		NonceKey:     s.nonceKey,
 		Messages:     request.Messages,
 	}

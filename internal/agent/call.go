@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -43,7 +42,7 @@ func (s *segment) execute(ctx context.Context, at int, c prompt.Call) error {
 	if tool.EffectOf(s.spec(c)).Writes() {
 		return s.executeWrite(ctx, at, c)
 	}
-	result, took := s.run1(ctx, c)
+	result, took := s.callTool(ctx, c)
 	return s.record(ctx, at, c, result, took, nil, change.Change{})
 }
 
@@ -55,7 +54,7 @@ func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call) error
 	if err := s.write(ctx, []change.Value{runFence.To(fence)}, change.Change{}); err != nil {
 		return err
 	}
-	result, took := s.run1(ctx, c)
+	result, took := s.callTool(ctx, c)
 	rest := change.Change{}
 	if result.Write != nil {
 		rest.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.WriteExecuted).InRun(s.id).
@@ -66,16 +65,17 @@ func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call) error
 	return s.record(ctx, at, c, result, took, []change.Value{runFence.To(nil)}, rest)
 }
 
-// run1 executes one call as the initiator. What the model may not read of a failure
+// callTool executes one call as the initiator. What the model may not read of a failure
 // goes to the log (RULES G4).
-func (s *segment) run1(ctx context.Context, c prompt.Call) (result tool.Result, tookMS int) {
+func (s *segment) callTool(ctx context.Context, c prompt.Call) (result tool.Result, tookMS int) {
 	w := s.agent.World
 	began := w.Now()
-	result, err := s.agent.Tools.Execute(ctx, c.Tool, s.toolCall(c))
-	if err != nil && !errors.Is(err, context.Canceled) {
-		s.agent.Log.Warn("a tool failed", slog.String("run", s.id.String()), slog.String("tool", c.Tool), slog.Any("error", err))
+	answer := s.agent.Tools.Execute(ctx, c.Tool, s.toolCall(c))
+	if answer.Failure != nil && ctx.Err() == nil {
+		s.agent.Log.Warn("a tool failed",
+			slog.String("run", s.id.String()), slog.String("tool", c.Tool), slog.Any("error", answer.Failure))
 	}
-	return result, int(w.Now().Sub(began).Milliseconds())
+	return answer.Result, int(w.Now().Sub(began).Milliseconds())
 }
 
 func (s *segment) spec(c prompt.Call) tool.Spec {

@@ -64,16 +64,12 @@ func (a *Agent) lineup(ctx context.Context, configuration uuid.UUID, invoked *In
 }
 
 func (a *Agent) addFacts(ctx context.Context, set lineup) error {
-	dossiers := make([]library.Dossier, len(set))
-	for i, m := range set {
-		dossiers[i] = m.Dossier
-	}
-	facts, err := a.Skills.Facts(ctx, dossiers...)
+	thresholds, err := a.Skills.Thresholds(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range set {
-		set[i].facts = facts[i]
+		set[i].facts = set[i].Facts(thresholds)
 	}
 	return nil
 }

@@ -40,18 +40,13 @@ func (s *segment) loop(ctx context.Context) error {
 }
 
 // rounds is the cap of one segment (RULES R9): the caller's, within the ceiling, else
-// the default. Both settings are read on every call.
+// the default. The settings are read on every call.
 func (a *Agent) rounds(ctx context.Context, asked int) (int, error) {
-	ceiling, err := a.Settings.Int(ctx, settingMaxRounds)
-	if err != nil {
-		return 0, err
+	values, err := a.Settings.Values(ctx)
+	if err != nil || asked < 1 {
+		return values.DefaultMaxIterations, err
 	}
-	if asked < 1 {
-		if asked, err = a.Settings.Int(ctx, settingDefaultRounds); err != nil {
-			return 0, err
-		}
-	}
-	return min(asked, ceiling), nil
+	return min(asked, values.MaxIterations), nil
 }
 
 // ask calls the model once. The event it returns is not stored yet.

@@ -39,13 +39,17 @@ func (a *Agent) checkPins(ctx context.Context, pins run.Pins) (held []heldPin, f
 	if err != nil {
 		return nil, nil, err
 	}
+	thresholds, err := a.Skills.Thresholds(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	byID := make(map[uuid.UUID]library.Dossier, len(dossiers))
 	for _, d := range dossiers {
 		byID[d.Skill.ID] = d
 	}
 	for _, p := range pins {
 		dossier, exists := byID[p.Skill]
-		facts, err := a.pinFacts(ctx, p, dossier, exists)
+		facts, err := a.pinFacts(ctx, p, dossier, exists, thresholds)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -61,22 +65,19 @@ func (a *Agent) checkPins(ctx context.Context, pins run.Pins) (held []heldPin, f
 
 // pinFacts reads what one pin depends on. The source is the pin's own, which is not
 // the record's once the skill was moved.
-func (a *Agent) pinFacts(ctx context.Context, p run.Pin, d library.Dossier, exists bool) (skill.PinFacts, error) {
+func (a *Agent) pinFacts(ctx context.Context, p run.Pin, d library.Dossier, exists bool, t library.Thresholds) (skill.PinFacts, error) {
 	if !exists {
 		return skill.PinFacts{}, nil
 	}
-	facts, err := a.Skills.Facts(ctx, d)
-	if err != nil {
-		return skill.PinFacts{}, err
-	}
+	facts := d.Facts(t)
 	out := skill.PinFacts{
 		SkillExists:      true,
 		Orphaned:         d.Skill.Orphaned,
 		SourceExists:     true,
 		SourceLevel:      d.Source.TrustLevel,
-		InstructionLevel: facts[0].InstructionLevel,
-		Approvals:        facts[0].Approvals,
-		Revocations:      facts[0].Revocations,
+		InstructionLevel: facts.InstructionLevel,
+		Approvals:        facts.Approvals,
+		Revocations:      facts.Revocations,
 	}
 	if p.Source == d.Source.ID {
 		return out, nil

@@ -43,14 +43,14 @@ type segment struct {
 // the lease is gone.
 func (s *segment) heartbeat(ctx context.Context) {
 	for {
-		seconds, err := s.agent.Settings.Int(ctx, settingLease)
-		if err != nil {
-			seconds = 60
+		pause := unreadablePause
+		if values, err := s.agent.Settings.Values(ctx); err == nil {
+			pause = values.Lease / 3
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(seconds) * time.Second / 3):
+		case <-time.After(pause):
 		}
 		if err := s.write(ctx, nil, change.Change{}); errors.Is(err, errLeaseLost) {
 			s.stop(errLeaseLost)
@@ -58,6 +58,9 @@ func (s *segment) heartbeat(ctx context.Context) {
 		}
 	}
 }
+
+// unreadablePause is how long a heartbeat waits when it cannot read how long a lease is.
+const unreadablePause = 10 * time.Second
 
 // write makes one change of the segment: set and whatever rest holds, guarded by the
 // lease, which it renews. It returns errLeaseLost when the run is not this segment's

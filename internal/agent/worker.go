@@ -81,11 +81,8 @@ func (a *Agent) claim(ctx context.Context, id uuid.UUID, t run.Transition, owner
 }
 
 func (a *Agent) leaseUntil(ctx context.Context) (time.Time, error) {
-	seconds, err := a.Settings.Int(ctx, settingLease)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return a.World.Now().Add(time.Duration(seconds) * time.Second), nil
+	values, err := a.Settings.Values(ctx)
+	return a.World.Now().Add(values.Lease), err
 }
 
 func (a *Agent) newOwner() string { return a.World.NewID().String() }
