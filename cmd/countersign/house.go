@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/internal/access"
+	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/builtin"
+	"github.com/countersign/countersign/internal/content"
+	"github.com/countersign/countersign/internal/demo"
+	"github.com/countersign/countersign/internal/ingest"
+	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/live"
+	"github.com/countersign/countersign/internal/provider"
+	"github.com/countersign/countersign/internal/store"
+	"github.com/countersign/countersign/internal/tool"
+	"github.com/countersign/countersign/internal/world"
+)
+
+// house is every room over one database.
+type house struct {
+	config  config
+	log     *slog.Logger
+	world   world.World
+	bell    *live.Hub
+	store   *store.Store
+	access  *access.Access
+	content *content.Content
+	library *library.Library
+	tools   *tool.Registry
+	agent   *agent.Agent
+}
+
+// open builds the house. Whoever opened it closes it.
+func open(ctx context.Context, c config, log *slog.Logger, o store.Options) (*house, error) {
+	h := &house{config: c, log: log, world: world.Real(), bell: live.NewHub()}
+	keys, err := store.ParseKeys(c.EncryptionKey)
+	if err != nil {
+		return nil, fmt.Errorf("COUNTERSIGN_ENCRYPTION_KEY: %w", err)
+	}
+	o.Keys, o.Bell, o.Logger = keys, h.bell, log
+	if h.store, err = store.Open(ctx, c.DatabaseURL, o); err != nil {
+		return nil, err
+	}
+	if err := h.furnish(); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// furnish joins use cases and adapters.
+func (h *house) furnish() error {
+	models := provider.New(provider.Options{})
+	host, err := h.host()
+	if err != nil {
+		return err
+	}
+	h.access = &access.Access{Store: h.store, World: h.world, File: h.config.Settings}
+	h.content = content.New(h.store, h.world)
+	tools, err := tool.New(builtin.All(h.content)...)
+	if err != nil {
+		return err
+	}
+	h.tools = tools
+	h.library = &library.Library{
+		Store: h.store, World: h.world, Accounts: h.access,
+		Fetcher: ingest.New(host),
+		KnownTool: func(name string) bool {
+			_, known := tools.Spec(name)
+			return known
+		},
+		CheckProvider: func(p library.Provider) error {
+			_, err := models.Open(p)
+			return err
+		},
+	}
+	h.agent = agent.New(agent.Parts{
+		Store: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
+		Models: models, Tools: tools, World: h.world, Bell: h.bell, Log: h.log,
+	})
+	return nil
+}
+
+// host is what sources are read from: the demo's repository, made in memory, and the
+// mirror for everybody else (RULES S13).
+func (h *house) host() (ingest.Host, error) {
+	bundled, err := ingest.Memory(demo.Owner, demo.Repository, demo.Files())
+	if err != nil {
+		return nil, err
+	}
+	return ingest.ByOwner(map[string]ingest.Host{demo.Owner: bundled}, ingest.Mirror(h.config.GitMirror)), nil
+}
+
+func (h *house) close() {
+	if err := h.store.Close(); err != nil {
+		h.log.Error("closing the database failed", slog.Any("error", err))
+	}
+}

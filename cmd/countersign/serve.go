@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign/countersign/graph"
+	"github.com/countersign/countersign/internal/access"
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/auth"
+	"github.com/countersign/countersign/internal/demo"
+	"github.com/countersign/countersign/internal/store"
+	"github.com/countersign/countersign/server"
+)
+
+func serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serves the API (what countersign does without a command)",
+		Long:  "Serves the API, picks up runs, and migrates the database before it does.\n\n" + environment,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), cmd.OutOrStdout()) },
+	}
+}
+
+// serve runs until ctx ends, then lets requests and runs under way come to an end.
+func serve(ctx context.Context, out io.Writer) error {
+	c, err := readConfig(os.Getenv)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	h, err := open(ctx, c, log, store.Options{Serve: true, KeepSchema: c.Migrate == "off"})
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	listener, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return fmt.Errorf("COUNTERSIGN_ADDR: %w", err)
+	}
+	if err := h.prepare(ctx, out, listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return h.run(ctx, listener)
+}
+
+// prepare makes sure that there is an administrator, a way in, and the demo, and says
+// where to go.
+func (h *house) prepare(ctx context.Context, out io.Writer, at net.Addr) error {
+	if h.store.Ready(ctx) != nil {
+		return nil // pending migrations: serve says so on /readyz until somebody applies them
+	}
+	admin, err := h.access.EnsureBuiltIn(ctx)
+	if err != nil {
+		return err
+	}
+	if h.config.Demo == "on" {
+		if err := (demo.Demo{Library: h.library, Content: h.content}).Install(ctx, admin.Actor()); err != nil {
+			return err
+		}
+	}
+	address := "http://" + at.String()
+	fmt.Fprintf(out, "Countersign %s is ready at %s\n", version(), address)
+	if err := h.printToken(ctx, out, admin.Actor()); err != nil {
+		return err
+	}
+	return h.printLink(ctx, out, address)
+}
+
+// printToken makes the administrator's token at the first start and prints it once.
+func (h *house) printToken(ctx context.Context, out io.Writer, admin actor.Actor) error {
+	if h.config.AdminToken != "" {
+		return nil
+	}
+	there, err := h.access.ListTokens(ctx, admin, noID, 1)
+	if err != nil || len(there) > 0 {
+		return err
+	}
+	_, secret, err := h.access.CreateToken(ctx, admin, access.NewToken{UserID: admin.ID, Name: "first start"})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "Administrator token (shown once): %s\n", secret)
+	return err
+}
+
+func (h *house) printLink(ctx context.Context, out io.Writer, address string) error {
+	code, expires, err := h.access.CreateSignInCode(ctx, access.BuiltIn)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "Sign in (once, until %s): %s/sign-in#%s\n", expires.Format(time.TimeOnly+" MST"), address, code)
+	return err
+}
+
+// run serves and works until ctx ends.
+func (h *house) run(ctx context.Context, listener net.Listener) error {
+	api := graph.New(graph.Rooms{
+		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Tools: h.tools, Audit: h.store, Log: h.log,
+	})
+	s := server.New(server.Options{
+		Schema:         api.Schema(),
+		Authenticator:  auth.New(h.access, h.config.AdminToken),
+		ErrorPresenter: api.PresentError,
+		Recover:        api.Recover,
+		Ready: func(ctx context.Context) []string {
+			if err := h.store.Ready(ctx); err != nil {
+				return []string{err.Error()}
+			}
+			return nil
+		},
+		Logger: h.log, Origins: h.config.Origins, TrustedProxies: h.config.TrustedProxies, HideSchema: h.config.HideSchema,
+	})
+	working, stopWork := context.WithCancel(context.Background())
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		h.agent.Work(working)
+	}()
+	err := s.Serve(ctx, listener)
+	stopWork()
+	<-worked
+	return err
+}
