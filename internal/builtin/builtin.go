@@ -23,7 +23,7 @@ import (
 func All(c *content.Content) []tool.Tool {
 	return []tool.Tool{
 		listPages(c), getPage(c), readRecord(c), searchRecords(c), recordHistory(c), resolveURL(c),
-		reportProgress(), highlightRecord(c),
+		reportProgress(), highlightRecord(c), askChoice(),
 		updateElement(c), updatePageMetadata(c), createElementDraft(c),
 	}
 }
