@@ -74,7 +74,7 @@ func (w *walk) consider(candidate Entry) error {
 	}
 	id := w.id(candidate.Path)
 	if was, met := w.items[id]; met && wasRead(was) {
-		if w.others == nil && w.commits[id] != w.snap.revision.Commit {
+		if w.commits[id] != w.snap.revision.Commit {
 			w.find("%s is asked for at commit %s too; %s, which was asked for first, counts", id, w.snap.revision.Commit, w.commits[id])
 		}
 		return nil
@@ -161,12 +161,8 @@ func (w *walk) unprintable(candidate Entry) *outcome {
 	return refused("path_unreadable", "its path holds bytes or characters that cannot be shown")
 }
 
-func (w *walk) unselected(candidate Entry) *outcome {
-	if was, met := w.items[w.id(candidate.Path)]; met && wasRead(was) {
-		return nil
-	}
-	return w.others
-}
+// unselected applies to every path of a walk that only accounts for the rest.
+func (w *walk) unselected(Entry) *outcome { return w.others }
 
 // linkedSkill says which file a linked SKILL.md stands for. A link to a skill
 // that has its own place is an alias and reads nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -116,6 +117,18 @@ func TestDiscovery(t *testing.T) {
 			tree{"a/SKILL.md": aSkill("a"), "a/big.bin": strings.Repeat("x", maxBundleFile+1)},
 			[]string{"a/SKILL.md rejected bundle_too_large"},
 		},
+	}
+	crowded, heavy := tree{"a/SKILL.md": aSkill("a")}, tree{"a/SKILL.md": aSkill("a")}
+	for i := range maxBundleFiles {
+		crowded[fmt.Sprintf("a/%d", i)] = "x"
+	}
+	for i := range maxBundleBytes/maxBundleFile + 1 {
+		heavy[fmt.Sprintf("a/%d", i)] = strings.Repeat("x", maxBundleFile)
+	}
+	for name, files := range map[string]tree{"too many files": crowded, "too many bytes": heavy} {
+		t.Run("S3 a bundle with "+name+" is rejected", func(t *testing.T) {
+			wantLines(t, fetchTree(t, files), "a/SKILL.md rejected bundle_too_large")
+		})
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

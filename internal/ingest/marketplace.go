@@ -173,9 +173,6 @@ func (m *market) snapshot(from pluginSource) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if snap.revision.Commit == m.home.revision.Commit && from.repo == m.home.name {
-		snap = m.home
-	}
 	m.snaps[key] = snap
 	if _, met := m.scopes[from.repo.String()]; !met {
 		m.scopes[from.repo.String()] = true

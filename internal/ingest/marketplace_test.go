@@ -110,6 +110,10 @@ func TestMarketplacePluginRoot(t *testing.T) {
 		got := fetchMarket(t, manifest(`"./plugins"`), files, nil)
 		wantLines(t, got, "o/r/b/SKILL.md loaded", "o/r/plugins/a/SKILL.md loaded")
 	})
+	t.Run("S3 the root stays the root whatever pluginRoot says", func(t *testing.T) {
+		got := fetchMarket(t, `{"metadata":{"pluginRoot":"plugins"},"plugins":[{"name":"all","source":"./"}]}`, files, nil)
+		wantLines(t, got, "o/r/b/SKILL.md loaded", "o/r/plugins/a/SKILL.md loaded")
+	})
 	for _, root := range []string{`"../x"`, `3`, `"/abs"`, `""`} {
 		t.Run("S3 a pluginRoot that is no path inside is not used: "+root, func(t *testing.T) {
 			got := fetchMarket(t, manifest(root), files, nil)
@@ -201,6 +205,12 @@ func TestMarketplaceSkills(t *testing.T) {
 			wantLines(t, got, one.want...)
 		})
 	}
+	t.Run("S3 a listed skill is read although it lies in another skill's folder", func(t *testing.T) {
+		got := fetchMarket(t, plugins(`{"name":"p","source":"./","skills":["./","./skills/a"]}`), tree{
+			"SKILL.md": aSkill("root"), "skills/a/SKILL.md": aSkill("a"), "skills/b/SKILL.md": aSkill("b"),
+		}, nil)
+		wantLines(t, got, "o/r/SKILL.md loaded", "o/r/skills/a/SKILL.md loaded", "o/r/skills/b/SKILL.md skipped nested")
+	})
 	t.Run("S3 a link in a plugin's folder brings the skills it leads to", func(t *testing.T) {
 		got := fetchMarket(t, plugins(`{"name":"p","source":"./plugins/p"}`), tree{
 			"plugins/p/skills": asLink + "../../shared", "shared/a/SKILL.md": aSkill("a"), "plugins/p/b/SKILL.md": asLink + "../../../other/b/SKILL.md", "other/b/SKILL.md": aSkill("b"),
@@ -263,6 +273,15 @@ func TestMarketplaceOtherRepositories(t *testing.T) {
 			t.Errorf("reached %q", got.Reached)
 		}
 	})
+	t.Run("S8 an entry that cannot be understood protects the repository it names", func(t *testing.T) {
+		good, bad := `{"name":"p","source":{"source":"github","repo":"x/y"}}`, `{"name":"q","source":{"source":"github","repo":"x/y","surprise":1}}`
+		for _, entries := range [][]string{{good, bad}, {bad, good}} {
+			got := fetchMarket(t, plugins(entries...), nil, others)
+			if strings.Join(got.Reached, " ") != "o/r" || itemAt(t, got, "x/y/a/SKILL.md").Status != library.ItemLoaded {
+				t.Errorf("reached %q, items %q", got.Reached, lines(got))
+			}
+		}
+	})
 	t.Run("S3 a subdir that does not exist costs its entry, and the repository was reached", func(t *testing.T) {
 		got := fetchMarket(t, plugins(`{"name":"p","source":{"source":"git-subdir","url":"x/y","path":"gone"}}`), nil, others)
 		wantLines(t, got, entryItem(0, "rejected", "source_missing"))
@@ -316,6 +335,16 @@ func TestMarketplaceRevisions(t *testing.T) {
 		check(t, err)
 		if name := itemAt(t, got, "o/r/h/SKILL.md").File.Version.Name; name != "home" || got.Commit != pin {
 			t.Errorf("read %q at %s", name, got.Commit)
+		}
+	})
+	t.Run("S3 an entry may name another branch of the marketplace's own repository", func(t *testing.T) {
+		writeCommit(t, home, "next", tree{"h/SKILL.md": aSkill("next")})
+		got := market(t, "", `{"name":"p","source":{"source":"github","repo":"o/r","ref":"next"}}`)
+		if name := itemAt(t, got, "o/r/h/SKILL.md").File.Version.Name; name != "next" {
+			t.Errorf("read %q", name)
+		}
+		if len(got.Findings) != 0 || len(got.Items) != 1 {
+			t.Errorf("findings %q, items %q", got.Findings, lines(got))
 		}
 	})
 	t.Run("S2 a damaged repository of an entry costs that entry", func(t *testing.T) {

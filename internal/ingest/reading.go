@@ -231,9 +231,7 @@ func (r *reading) readSkill(from place) (added bool, err error) {
 	if file.Status == skill.ParseRepaired {
 		item.Status, item.Reason = library.ItemRepaired, repairs(file)
 	}
-	if from.folder {
-		from.snap.valid[path.Dir(from.at)] = true
-	}
+	from.snap.valid[path.Dir(from.at)] = true
 	return r.add(item), nil
 }
 
