@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -197,4 +198,14 @@ func written(turn agent.Turn) string {
 		fmt.Fprintf(&out, "|%s %s%s", call.ID, call.Tool, call.Arguments)
 	}
 	return out.String()
+}
+
+// newTLSServer has a certificate that no system trusts.
+func newTLSServer(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it will complain of the handshake
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
 }
