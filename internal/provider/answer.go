@@ -129,11 +129,14 @@ func (a *answer) addDelta(d delta) *failure {
 	for _, f := range d.ToolCalls {
 		a.size += len(f.Function.Arguments)
 	}
-	a.calls.add(d.ToolCalls)
-	switch {
-	case a.size > a.limits.Answer:
+	if a.size > a.limits.Answer {
 		return failed(false, "sent more than the %d bytes an answer may have", a.limits.Answer)
-	case len(a.calls.calls) > a.limits.Calls:
+	}
+	// Before they are put together, which looks at every call for every fragment.
+	if len(d.ToolCalls) <= a.limits.Calls {
+		a.calls.add(d.ToolCalls)
+	}
+	if max(len(d.ToolCalls), len(a.calls.calls)) > a.limits.Calls {
 		return failed(false, "asked for more than the %d calls a turn may have", a.limits.Calls)
 	}
 	return nil

@@ -213,6 +213,7 @@ func TestFaultsAreErrors(t *testing.T) {
 		"M1 endless text":                                  {handler: data(text("12345"), text("67890"), finish("stop")), limits: Limits{Answer: 8}, says: "more than the 8 bytes an answer"},
 		"M1 endless arguments":                             {handler: data(calls(piece(`"index":0,"id":"a"`, "get", `{"a":"123456"}`)), finish("stop")), limits: Limits{Answer: 8}, says: "more than the 8 bytes an answer"},
 		"M1 endless calls":                                 {handler: data(calls(piece(`"id":"a"`, "get", `{}`), piece(`"id":"b"`, "get", `{}`), piece(`"id":"c"`, "get", `{}`))), limits: Limits{Calls: 2}, says: "more than the 2 calls"},
+		"M1 endless calls, one a chunk":                    {handler: data(calls(piece(`"id":"a"`, "get", `{}`)), calls(piece(`"id":"b"`, "get", `{}`)), calls(piece(`"id":"c"`, "get", `{}`))), limits: Limits{Calls: 2}, says: "more than the 2 calls"},
 		"M1 401 does not repeat what the body says":        {handler: status(401, `{"error":{"message":"Incorrect API key provided: sk-secr***6789"}}`), says: `provider "lab" refused its API key (401)`, status: 401},
 		"M1 a body that repeats the key":                   {handler: status(400, `{"error":"bad header Bearer `+key+`"}`), says: "[key]", status: 400},
 		"M1 a key where the message is cut":                {handler: status(400, strings.Repeat("x", 350)+key), says: "xxx[key", status: 400},
