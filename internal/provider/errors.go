@@ -218,7 +218,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 // for the log, without the URL.
 func unreachable(err error) *failure {
 	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	for errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	var (

@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,4 +254,36 @@ func TestUntrustedCertificate(t *testing.T) {
 			t.Errorf("cause %v", told.Cause)
 		}
 	})
+}
+
+func TestUnreachable(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		says string
+	}{
+		"M1 a host that is not known":   {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "model.test"}}, "its host name is not known"},
+		"M1 a connection reset":         {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, "closed the connection without an answer"},
+		"M1 a connection that hangs":    {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "took too long to connect"},
+		"M1 anything else":              {errors.New("malformed HTTP response of http://10.0.0.1/" + key), `provider "lab" cannot be reached`},
+		"M1 an error that says the URL": {&url.Error{Op: "Post", URL: "http://model.test/?code=secret", Err: io.EOF}, "closed the connection"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			models := New(Options{
+				Wait: (&pauses{}).wait,
+				Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+					asked++
+					return nil, c.err
+				}),
+			})
+			_, err := open(t, models, compatible("http://model.test/?code=secret")).Turn(t.Context(), hello(), nil)
+			told := providerError(t, err)
+			if !strings.Contains(told.Message, c.says) || strings.Contains(told.Message, "10.0.0.1") || !told.Retryable || asked != 4 {
+				t.Errorf("%+v after %d requests", told, asked)
+			}
+			if strings.Contains(told.Cause.Error(), "code=secret") {
+				t.Errorf("the cause holds the URL: %v", told.Cause)
+			}
+		})
+	}
 }
