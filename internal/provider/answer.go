@@ -18,8 +18,8 @@ type completion struct {
 
 type choice struct {
 	Index        int    `json:"index"`
-	Delta        delta  `json:"delta"`
-	Message      delta  `json:"message"` // in the place of delta when nothing is streamed
+	Delta        *delta `json:"delta"`
+	Message      *delta `json:"message"` // in the place of delta when nothing is streamed
 	FinishReason string `json:"finish_reason"`
 }
 
@@ -84,12 +84,9 @@ type answer struct {
 func (a *answer) add(data []byte) *failure {
 	var c completion
 	if err := json.Unmarshal(data, &c); err != nil {
-		return failed(true, "sent something that is no answer: %s", excerpt(string(data))).because(err)
+		return failed(true, "sent something that is no answer: %s", oneLine(string(data))).because(err)
 	}
-	if stated(c.Error) {
-		return reported(c.Error)
-	}
-	if c.Object == "error" {
+	if stated(c.Error) || c.Object == "error" {
 		return reported(data)
 	}
 	if c.Usage != nil {
@@ -99,8 +96,12 @@ func (a *answer) add(data []byte) *failure {
 		if choice.Index != 0 { // one answer was asked for
 			continue
 		}
-		for _, d := range []delta{choice.Delta, choice.Message} {
-			if f := a.addDelta(d); f != nil {
+		said := choice.Delta
+		if said == nil {
+			said = choice.Message
+		}
+		if said != nil {
+			if f := a.addDelta(*said); f != nil {
 				return f
 			}
 		}
@@ -128,11 +129,14 @@ func (a *answer) addDelta(d delta) *failure {
 	for _, f := range d.ToolCalls {
 		a.size += len(f.Function.Arguments)
 	}
-	a.calls.add(d.ToolCalls)
-	switch {
-	case a.size > a.limits.Answer:
+	if a.size > a.limits.Answer {
 		return failed(false, "sent more than the %d bytes an answer may have", a.limits.Answer)
-	case len(a.calls.calls) > a.limits.Calls:
+	}
+	// Before they are put together, which looks at every call for every fragment.
+	if len(d.ToolCalls) <= a.limits.Calls {
+		a.calls.add(d.ToolCalls)
+	}
+	if max(len(d.ToolCalls), len(a.calls.calls)) > a.limits.Calls {
 		return failed(false, "asked for more than the %d calls a turn may have", a.limits.Calls)
 	}
 	return nil

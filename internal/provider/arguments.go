@@ -40,12 +40,22 @@ func sentArguments(arguments json.RawMessage) string {
 	return `{"unreadable_arguments":` + string(quoted(text)) + `}`
 }
 
+// quoted is text as a JSON string.
 func quoted(text string) json.RawMessage {
+	out, _ := marshal(text) // a string always encodes
+	return out
+}
+
+// marshal is json.Marshal without the escapes for HTML: a model reads what was
+// written.
+func marshal(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string always encodes, and a buffer always takes it
-	return bytes.TrimSpace(out.Bytes())
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
 }
 
 // scanner follows arguments as they arrive and knows, without reading them again,

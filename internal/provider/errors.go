@@ -6,11 +6,13 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,16 +32,25 @@ func stated(raw json.RawMessage) bool {
 
 // reported is an error that a provider wrote into its answer.
 func reported(raw []byte) *failure {
-	text, code := readError(raw)
-	status, _ := strconv.Atoi(code)
-	f := failed(!finalCodes[code], "reported an error: %s", text)
-	if status >= 400 && status < 600 {
-		f.Status, f.Retryable = status, retryableStatus(status)
+	text, codes := readError(raw)
+	f := failed(true, "reported an error: %s", text)
+	for _, code := range codes {
+		if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
+			f.Status, f.Retryable = status, retryableStatus(status)
+		}
+	}
+	if final(codes) {
+		f.Retryable = false
 	}
 	return f
 }
 
-// finalCodes are the error codes and types after which the same request fails again.
+// final says whether one of the codes means that the same request fails again.
+func final(codes []string) bool {
+	return slices.ContainsFunc(codes, func(code string) bool { return finalCodes[code] })
+}
+
+// finalCodes are such codes and types.
 var finalCodes = map[string]bool{
 	"authentication_error":    true,
 	"content_filter":          true,
@@ -53,25 +64,25 @@ var finalCodes = map[string]bool{
 }
 
 // readError makes one readable line of an error body, whatever it is: JSON with the
-// error as a string, an object or a list, an HTML page, plain text. code is what
+// error as a string, an object or a list, an HTML page, plain text. codes are what
 // the provider calls the error, if it says.
-func readError(body []byte) (text, code string) {
+func readError(body []byte) (text string, codes []string) {
 	trimmed := bytes.TrimSpace(body)
 	var value any
 	switch {
 	case len(trimmed) == 0:
-		return "(no explanation)", ""
+		return "(no explanation)", nil
 	case json.Unmarshal(trimmed, &value) == nil:
 		if message := errorText(value, 0); message != "" {
-			return excerpt(message), errorCode(value, 0)
+			return oneLine(message), errorCodes(value, 0)
 		}
 	case trimmed[0] == '<':
 		if title := htmlTitle.FindSubmatch(trimmed); title != nil {
-			return excerpt(string(title[1])), ""
+			return oneLine(string(title[1])), nil
 		}
-		return excerpt(string(htmlTag.ReplaceAll(trimmed, []byte(" ")))), ""
+		return oneLine(string(htmlTag.ReplaceAll(trimmed, []byte(" ")))), nil
 	}
-	return excerpt(string(trimmed)), ""
+	return oneLine(string(trimmed)), nil
 }
 
 var (
@@ -82,18 +93,21 @@ var (
 const errorDepth = 4 // how deep an explanation is looked for
 
 func errorText(value any, depth int) string {
+	if depth > errorDepth {
+		return ""
+	}
 	switch v := value.(type) {
 	case string:
 		return strings.TrimSpace(v)
 	case []any:
 		for _, item := range v {
-			if text := errorText(item, depth+1); text != "" && depth < errorDepth {
+			if text := errorText(item, depth+1); text != "" {
 				return text
 			}
 		}
 	case map[string]any:
 		for _, key := range []string{"error", "message", "detail", "msg", "errors"} {
-			if text := errorText(v[key], depth+1); text != "" && depth < errorDepth {
+			if text := errorText(v[key], depth+1); text != "" {
 				return text
 			}
 		}
@@ -101,43 +115,32 @@ func errorText(value any, depth int) string {
 	return ""
 }
 
-// errorCode prefers a code to a type, and one that ends the matter to one that
-// does not.
-func errorCode(value any, depth int) string {
-	var found string
+func errorCodes(value any, depth int) []string {
+	if depth > errorDepth {
+		return nil
+	}
 	switch v := value.(type) {
 	case []any:
-		if len(v) > 0 && depth < errorDepth {
-			return errorCode(v[0], depth+1)
+		if len(v) > 0 {
+			return errorCodes(v[0], depth+1)
 		}
 	case map[string]any:
-		if inner, ok := v["error"]; ok && depth < errorDepth {
-			if code := errorCode(inner, depth+1); code != "" {
-				return code
-			}
-		}
+		codes := errorCodes(v["error"], depth+1)
 		for _, key := range []string{"code", "type"} {
-			code := ""
-			switch c := v[key].(type) {
+			switch code := v[key].(type) {
 			case string:
-				code = c
+				codes = append(codes, code)
 			case float64:
-				code = strconv.Itoa(int(c))
-			}
-			if found == "" || finalCodes[code] && !finalCodes[found] {
-				found = code
+				codes = append(codes, strconv.Itoa(int(code)))
 			}
 		}
+		return codes
 	}
-	return found
+	return nil
 }
 
-// excerpt is text as one line of at most 300 characters.
-func excerpt(text string) string {
-	const longest = 300
-	if len(text) > 16*longest {
-		text = text[:16*longest]
-	}
+// oneLine is text as one printable line.
+func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
@@ -147,11 +150,7 @@ func excerpt(text string) string {
 		}
 		return r
 	}, text)
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) > longest {
-		return string(runes[:longest]) + "…"
-	}
-	return string(runes)
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // statusPhrases say what a status means to someone who set the provider up. Others
@@ -185,9 +184,12 @@ func refused(resp *http.Response, hasKey bool, now time.Time) *failure {
 		phrase = "answered " + strings.TrimSpace(strconv.Itoa(resp.StatusCode)+" "+http.StatusText(resp.StatusCode))
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much of it as came
-	text, code := readError(body)
-	if finalCodes[code] { // a quota that is used up is sent as 429
+	text, codes := readError(body)
+	if final(codes) { // a quota that is used up is sent as 429
 		f.Retryable = false
+	}
+	if f.after > 0 {
+		phrase += fmt.Sprintf(" and asks to wait %s", f.after.Round(time.Second))
 	}
 	f.Message = phrase + ": " + text
 	return f
@@ -216,7 +218,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 // for the log, without the URL.
 func unreachable(err error) *failure {
 	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	for errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	var (

@@ -25,12 +25,11 @@ type openAI struct {
 	http     *http.Client
 	now      func() time.Time
 	endpoint string
-	key      string
 	// completionTokens: this is OpenAI itself, see encode.
 	completionTokens bool
 }
 
-func newOpenAI(m *Models, provider library.Provider) (*openAI, error) {
+func newOpenAI(m *Models, provider library.Provider) (agent.Model, error) {
 	endpoint, err := endpointOf(provider.BaseURL)
 	if err != nil {
 		return nil, err
@@ -40,9 +39,9 @@ func newOpenAI(m *Models, provider library.Provider) (*openAI, error) {
 		return nil, fault.New(fault.BadInput, "the API key holds a character that no key has; was a line break pasted with it?")
 	}
 	return &openAI{
-		caller: m.caller(provider.Name, m.breaker(provider)),
+		caller: m.caller(provider.Name, key, m.breaker(provider)),
 		http:   m.http, now: m.options.Now,
-		endpoint: endpoint.String(), key: key,
+		endpoint:         endpoint.String(),
 		completionTokens: endpoint.Hostname() == "api.openai.com",
 	}, nil
 }
@@ -77,24 +76,7 @@ func (o *openAI) Turn(ctx context.Context, request agent.TurnRequest, onText fun
 	if err != nil {
 		return agent.Turn{}, o.told(failed(false, "could not be asked: a tool's schema is not JSON").because(err))
 	}
-	turn, err := o.turn(ctx, func(int) (agent.Turn, error) {
-		turn, err := o.attempt(ctx, body, onText)
-		if err != nil {
-			return agent.Turn{}, err
-		}
-		return turn, nil
-	})
-	return turn, o.withoutKey(err)
-}
-
-// withoutKey makes sure of what agent.ProviderError promises, whatever a provider
-// wrote into its error.
-func (o *openAI) withoutKey(err error) error {
-	var told *agent.ProviderError
-	if o.key != "" && errors.As(err, &told) {
-		told.Message = strings.ReplaceAll(told.Message, o.key, "[key]")
-	}
-	return err
+	return o.turn(ctx, func(int) (agent.Turn, error) { return o.attempt(ctx, body, onText) })
 }
 
 // attempt is one request. Its error is ctx's or a *failure.

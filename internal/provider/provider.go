@@ -166,9 +166,9 @@ func (m *Models) breaker(provider library.Provider) *breaker {
 }
 
 // caller is the retry around one provider's attempts.
-func (m *Models) caller(name string, watched *breaker) caller {
+func (m *Models) caller(name, key string, watched *breaker) caller {
 	return caller{
-		name: name, breaker: watched, limits: m.options.Limits,
+		name: name, key: key, breaker: watched, limits: m.options.Limits,
 		wait: m.options.Wait, random: m.options.Random,
 	}
 }

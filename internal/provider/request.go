@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -74,13 +73,11 @@ func encode(request agent.TurnRequest, completionTokens bool) ([]byte, error) {
 			Name: definition.Name, Description: definition.Description, Parameters: schema,
 		}})
 	}
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // the model reads what was written
-	if err := encoder.Encode(wire); err != nil {
+	body, err := marshal(wire)
+	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
-	return body.Bytes(), nil
+	return body, nil
 }
 
 // encodeMessage keeps an empty text as "": an empty tool result is a result, and

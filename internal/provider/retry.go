@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -65,6 +66,7 @@ func newBreaker(name string, limits Limits) *breaker {
 // enough. A nil breaker lets every attempt through.
 type caller struct {
 	name    string
+	key     string // what no message may hold
 	breaker *breaker
 	limits  Limits
 	wait    func(context.Context, time.Duration) error
@@ -118,8 +120,18 @@ func (c caller) pause(number int, after time.Duration) time.Duration {
 	return max(full/2+time.Duration(c.random()*float64(full/2)), after)
 }
 
+// told makes of a failure what may be shown: with the provider's name, without the
+// key, which some providers write into their errors, and not too long. The key goes
+// before the cut, which could leave half of it.
 func (c caller) told(f *failure) *agent.ProviderError {
+	const longest = 400
 	err := f.ProviderError
 	err.Message = fmt.Sprintf("provider %q %s", c.name, err.Message)
+	if c.key != "" {
+		err.Message = strings.NewReplacer("Bearer "+c.key, "[key]", c.key, "[key]").Replace(err.Message)
+	}
+	if runes := []rune(err.Message); len(runes) > longest {
+		err.Message = string(runes[:longest]) + "…"
+	}
 	return &err
 }

@@ -65,12 +65,12 @@ func parseScript(source string) (*script, error) {
 	if len(source) > longestScript {
 		return nil, fault.New(fault.BadInput, "the script is longer than %d bytes", longestScript)
 	}
-	if strings.TrimSpace(source) == "" {
-		return nil, fault.New(fault.BadInput, "the script is empty; see docs/scripted-provider.md")
-	}
 	decoder := yaml.NewDecoder(strings.NewReader(source))
 	var document yaml.Node
-	if err := decoder.Decode(&document); err != nil {
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, fault.New(fault.BadInput, "the script is empty; see docs/scripted-provider.md")
+	case err != nil:
 		return nil, fault.New(fault.BadInput, "the script is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
@@ -245,7 +245,7 @@ func eachMember(node *yaml.Node, what string, known readers) error {
 			return at(key, "%q is given twice", key.Value)
 		}
 		seen[key.Value] = true
-		if err := read(value); err != nil {
+		if err := readNode(value, read); err != nil {
 			return err
 		}
 	}
@@ -257,11 +257,20 @@ func eachItem(node *yaml.Node, what string, read func(*yaml.Node) error) error {
 		return at(node, "%s is not a list", what)
 	}
 	for _, item := range node.Content {
-		if err := read(item); err != nil {
+		if err := readNode(item, read); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readNode refuses aliases: following them is how a small document becomes an
+// endless one, and a script is shorter without.
+func readNode(node *yaml.Node, read func(*yaml.Node) error) error {
+	if node.Kind == yaml.AliasNode {
+		return at(node, "aliases (*name) are not read in a script")
+	}
+	return read(node)
 }
 
 func integer(into *int, low, high int) func(*yaml.Node) error {
@@ -307,8 +316,6 @@ func readValue(node *yaml.Node, depth int) (jsonTemplate, error) {
 			out.list = append(out.list, value)
 			return err
 		})
-	case yaml.AliasNode:
-		return jsonTemplate{}, at(node, "aliases (*name) are not read in a script")
 	}
 	switch tag := node.ShortTag(); tag {
 	case "!!str", "!!timestamp":

@@ -21,12 +21,12 @@ type scripted struct {
 	script *script
 }
 
-func newScripted(m *Models, provider library.Provider) (*scripted, error) {
+func newScripted(m *Models, provider library.Provider) (agent.Model, error) {
 	parsed, err := parseScript(provider.Script)
 	if err != nil {
 		return nil, err
 	}
-	return &scripted{caller: m.caller(provider.Name, nil), script: parsed}, nil
+	return &scripted{caller: m.caller(provider.Name, "", nil), script: parsed}, nil
 }
 
 // Turn implements agent.Model.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -54,21 +55,14 @@ func parseTemplate(text string) (template, error) {
 
 // parsePath takes a.b.0.c and a.b[0].c apart.
 func parsePath(name string) ([]string, error) {
+	if !knownPath.MatchString(name) {
+		return nil, fmt.Errorf("${%s} is not known; known are ${subject.id}, ${last} and ${last.<path>}, such as ${last.items.0.id}", name)
+	}
 	dotted := strings.ReplaceAll(strings.ReplaceAll(name, "[", "."), "]", "")
-	path := strings.Split(dotted, ".")
-	switch {
-	case name == "subject.id", name == "last":
-		return path, nil
-	case path[0] != "last":
-		return nil, fmt.Errorf("${%s} is not known; known are ${subject.id}, ${last} and ${last.<path>}", name)
-	}
-	for _, step := range path {
-		if step == "" || strings.TrimSpace(step) != step {
-			return nil, fmt.Errorf("${%s} is not a path such as ${last.items.0.id}", name)
-		}
-	}
-	return path, nil
+	return strings.Split(dotted, "."), nil
 }
+
+var knownPath = regexp.MustCompile(`^(subject\.id|last(\.[^\s.\[\]]+|\[\d+\])*)$`)
 
 // scope is what placeholders stand for in one turn.
 type scope struct {
@@ -147,24 +141,14 @@ func child(of any, step string) (any, bool) {
 	return nil, false
 }
 
-func marshal(value any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(out.Bytes()), nil
-}
-
-// jsonTemplate is a JSON value whose strings are templates. Exactly one of its
-// members is set; keys goes with values.
+// jsonTemplate is a JSON value whose strings are templates. kind says which of the
+// other fields holds it.
 type jsonTemplate struct {
-	text   template
+	kind   valueKind
 	raw    json.RawMessage
+	text   template
 	list   []jsonTemplate
 	object []member
-	kind   valueKind
 }
 
 type member struct {
