@@ -11,98 +11,104 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 )
 
-const (
-	codeLifetime    = 15 * time.Minute
-	sessionLifetime = 12 * time.Hour
-	codePrefix      = "csl_"
-	sessionPrefix   = "css_"
-)
+// The credentials below are what internal/auth works on. Secrets, their lifetimes
+// and their comparison are its business; here are hashes, rows, and whose they are.
 
-// CreateSignInCode makes the one-time code of a sign-in link for a user, valid for
-// 15 minutes. It is for whoever operates the server: no request reaches it.
-func (a *Access) CreateSignInCode(ctx context.Context, userID uuid.UUID) (code string, expires time.Time, err error) {
-	if _, err := a.Store.User(ctx, userID); err != nil {
-		return "", time.Time{}, err
-	}
-	code, now := a.newSecret(codePrefix), a.World.Now()
-	expires = now.Add(codeLifetime)
-	err = a.insert(ctx, change.Insert{Table: codesTable, Row: []change.Value{
-		codeID.To(a.World.NewID()), codeUser.To(userID), codeHash.To(hashOf(code)), codeCreated.To(now), codeExpires.To(expires),
-		codeUsed.Null(),
-	}})
-	return code, expires, err
+// Identity is who stands behind a credential, as things are now, and until when.
+type Identity struct {
+	Actor   actor.Actor
+	Expires time.Time // the zero time: never
 }
 
-// SignIn turns a one-time code into a session. A code works once, whoever races
-// for it, and not after it expired.
-func (a *Access) SignIn(ctx context.Context, code string) (secret string, session Session, err error) {
-	refused := fault.New(fault.Unauthenticated, "The sign-in link is used up or has expired; ask for a new one (countersign token link).")
-	kept, err := a.Store.SignInCodeByHash(ctx, hashOf(code))
-	if fault.Is(err, fault.NotFound) {
-		return "", Session{}, refused
-	}
+// noCredential says that there is none, it is revoked, or its user is disabled or
+// gone; never which of these.
+func noCredential() error { return fault.New(fault.NotFound, "There is no such credential.") }
+
+// ByToken is who stands behind a bearer token. It judges revocation, not expiry.
+func (a *Access) ByToken(ctx context.Context, hash string) (Identity, error) {
+	token, err := a.Store.TokenByHash(ctx, hash)
 	if err != nil {
-		return "", Session{}, err
+		return Identity{}, err
 	}
-	now := a.World.Now()
-	if kept.UsedAt != nil || !now.Before(kept.ExpiresAt) {
-		return "", Session{}, refused
+	if token.RevokedAt != nil {
+		return Identity{}, noCredential()
 	}
-	if _, err := a.live(ctx, kept.UserID, refused); err != nil {
-		return "", Session{}, err
+	var expires time.Time
+	set(&expires, token.ExpiresAt)
+	return a.identity(ctx, token.UserID, expires)
+}
+
+// BySession is who stands behind the secret of a browser's session. It does not
+// judge expiry.
+func (a *Access) BySession(ctx context.Context, hash string) (Identity, error) {
+	session, err := a.Store.SessionByHash(ctx, hash)
+	if err != nil {
+		return Identity{}, err
 	}
-	secret, session, row := a.newSession(kept.UserID, now)
+	return a.identity(ctx, session.UserID, session.ExpiresAt)
+}
+
+func (a *Access) identity(ctx context.Context, user uuid.UUID, expires time.Time) (Identity, error) {
+	by, err := a.Actor(ctx, user)
+	if err == nil && by.IsNobody() {
+		err = noCredential()
+	}
+	return Identity{Actor: by, Expires: expires}, err
+}
+
+// Administrator is the built-in administrator.
+func (a *Access) Administrator(ctx context.Context) (actor.Actor, error) {
+	return a.Actor(ctx, BuiltIn)
+}
+
+// AddCode keeps the hash of a one-time sign-in code for a user. It is for whoever
+// operates the server: no request reaches it.
+func (a *Access) AddCode(ctx context.Context, hash string, user uuid.UUID, expires time.Time) error {
+	if _, err := a.Store.User(ctx, user); err != nil {
+		return err
+	}
+	out, err := change.One(ctx, a.Store, change.Change{Inserts: []change.Insert{{Table: codesTable, Row: []change.Value{
+		codeID.To(a.World.NewID()), codeUser.To(user), codeHash.To(hash), codeCreated.To(a.World.Now()), codeExpires.To(expires),
+		codeUsed.Null(),
+	}}}})
+	if err == nil && !out.Applied {
+		return contended("the sign-in codes")
+	}
+	return err
+}
+
+// OpenSession uses up a code that has not expired at now and keeps a session for its
+// user, both or neither. Whoever races for one code, one wins; the others, and whoever
+// comes with a code that is used up, expired or of a disabled user, get NotFound.
+func (a *Access) OpenSession(ctx context.Context, codeHashed string, now time.Time, sessionHashed string, expires time.Time) error {
+	code, err := a.Store.SignInCodeByHash(ctx, codeHashed)
+	if err != nil {
+		return err
+	}
+	if code.UsedAt != nil || !now.Before(code.ExpiresAt) {
+		return noCredential()
+	}
+	if _, err := a.identity(ctx, code.UserID, expires); err != nil {
+		return err
+	}
 	out, err := change.One(ctx, a.Store, change.Change{
 		Updates: []change.Update{{
-			Table: codesTable, ID: kept.ID, If: []change.Value{codeUsed.Null()}, Set: []change.Value{codeUsed.To(now)},
+			Table: codesTable, ID: code.ID, If: []change.Value{codeUsed.Null()}, Set: []change.Value{codeUsed.To(now)},
 		}},
-		Inserts: []change.Insert{row},
+		Inserts: []change.Insert{{Table: sessionsTable, Row: []change.Value{
+			sessionID.To(a.World.NewID()), sessionUser.To(code.UserID), sessionHash.To(sessionHashed), sessionCreated.To(now),
+			sessionExpires.To(expires),
+		}}},
 	})
-	if err != nil {
-		return "", Session{}, err
+	if err == nil && !out.Applied {
+		return noCredential()
 	}
-	if !out.Applied {
-		return "", Session{}, refused
-	}
-	return secret, session, nil
+	return err
 }
 
-// OpenSession starts a session for a user whom somebody else vouched for, such as
-// an OpenID provider.
-func (a *Access) OpenSession(ctx context.Context, userID uuid.UUID) (secret string, session Session, err error) {
-	secret, session, row := a.newSession(userID, a.World.Now())
-	return secret, session, a.insert(ctx, row)
-}
-
-func (a *Access) newSession(userID uuid.UUID, now time.Time) (secret string, session Session, row change.Insert) {
-	secret = a.newSecret(sessionPrefix)
-	session = Session{ID: a.World.NewID(), UserID: userID, ExpiresAt: now.Add(sessionLifetime)}
-	return secret, session, change.Insert{Table: sessionsTable, Row: []change.Value{
-		sessionID.To(session.ID), sessionUser.To(userID), sessionHash.To(hashOf(secret)), sessionCreated.To(now),
-		sessionExpires.To(session.ExpiresAt),
-	}}
-}
-
-// SessionActor is the actor behind a session's secret, as things are now.
-func (a *Access) SessionActor(ctx context.Context, secret string) (actor.Actor, Session, error) {
-	refused := fault.New(fault.Unauthenticated, "The session has ended; sign in again.")
-	session, err := a.Store.SessionByHash(ctx, hashOf(secret))
-	if fault.Is(err, fault.NotFound) {
-		return actor.Actor{}, Session{}, refused
-	}
-	if err != nil {
-		return actor.Actor{}, Session{}, err
-	}
-	if !a.World.Now().Before(session.ExpiresAt) {
-		return actor.Actor{}, Session{}, refused
-	}
-	by, err := a.live(ctx, session.UserID, refused)
-	return by, session, err
-}
-
-// SignOut ends a session. One that is gone already stays so.
-func (a *Access) SignOut(ctx context.Context, secret string) error {
-	session, err := a.Store.SessionByHash(ctx, hashOf(secret))
+// CloseSession forgets a session; one that is gone is no error.
+func (a *Access) CloseSession(ctx context.Context, hash string) error {
+	session, err := a.Store.SessionByHash(ctx, hash)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
@@ -110,13 +116,5 @@ func (a *Access) SignOut(ctx context.Context, secret string) error {
 		return err
 	}
 	_, err = change.One(ctx, a.Store, change.Change{Deletes: []change.Delete{{Table: sessionsTable, ID: session.ID}}})
-	return err
-}
-
-func (a *Access) insert(ctx context.Context, row change.Insert) error {
-	out, err := change.One(ctx, a.Store, change.Change{Inserts: []change.Insert{row}})
-	if err == nil && !out.Applied {
-		return contended("the table")
-	}
 	return err
 }

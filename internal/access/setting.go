@@ -165,7 +165,9 @@ func (l layers) integer(name string) int {
 	return n
 }
 
-func (l layers) seconds(name string) time.Duration { return time.Duration(l.integer(name)) * time.Second }
+func (l layers) seconds(name string) time.Duration {
+	return time.Duration(l.integer(name)) * time.Second
+}
 
 // values reads everything and brings what bounds each other into order.
 func (l layers) values() Values {

@@ -12,9 +12,6 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 )
 
-// tokenPrefix begins every bearer token.
-const tokenPrefix = "cs_"
-
 // NewToken is the input of CreateToken.
 type NewToken struct {
 	UserID    uuid.UUID
@@ -39,7 +36,7 @@ func (a *Access) CreateToken(ctx context.Context, by actor.Actor, in NewToken) (
 	if _, err := a.Store.User(ctx, in.UserID); err != nil {
 		return Token{}, "", err
 	}
-	secret = a.newSecret(tokenPrefix)
+	secret = a.newSecret()
 	token = Token{ID: a.World.NewID(), UserID: in.UserID, Name: name, CreatedAt: now, ExpiresAt: in.ExpiresAt}
 	c := change.Change{
 		Inserts: []change.Insert{{Table: tokensTable, Row: []change.Value{
@@ -95,32 +92,4 @@ func (a *Access) ListTokens(ctx context.Context, by actor.Actor, after uuid.UUID
 		return nil, err
 	}
 	return a.Store.Tokens(ctx, after, limit)
-}
-
-// Bearer is the actor behind a bearer token, as things are now. A token that is
-// unknown, expired or revoked, or whose user is disabled, is Unauthenticated: it
-// does not say which.
-func (a *Access) Bearer(ctx context.Context, secret string) (actor.Actor, error) {
-	refused := fault.New(fault.Unauthenticated, "The token is not valid.")
-	token, err := a.Store.TokenByHash(ctx, hashOf(secret))
-	if fault.Is(err, fault.NotFound) {
-		return actor.Actor{}, refused
-	}
-	if err != nil {
-		return actor.Actor{}, err
-	}
-	if token.RevokedAt != nil || (token.ExpiresAt != nil && !a.World.Now().Before(*token.ExpiresAt)) {
-		return actor.Actor{}, refused
-	}
-	return a.live(ctx, token.UserID, refused)
-}
-
-// live is the actor of a user who is signed in; a user who is gone or disabled is
-// refused.
-func (a *Access) live(ctx context.Context, id uuid.UUID, refused error) (actor.Actor, error) {
-	by, err := a.Actor(ctx, id)
-	if fault.Is(err, fault.NotFound) || (err == nil && by.IsNobody()) {
-		return actor.Actor{}, refused
-	}
-	return by, err
 }

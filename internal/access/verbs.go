@@ -3,7 +3,7 @@ package access
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/base32"
 	"encoding/hex"
 	"strings"
 	"unicode"
@@ -84,14 +84,22 @@ func clip(text string) string {
 	return text
 }
 
-// newSecret makes a secret that is shown once. The prefix tells scanners and people
-// what they found.
-func (a *Access) newSecret(prefix string) string {
-	return prefix + base64.RawURLEncoding.EncodeToString(a.World.Secret(32))
+// set replaces a value when there is something to replace it with.
+func set[T any](value *T, with *T) {
+	if with != nil {
+		*value = *with
+	}
 }
 
-// hashOf is what is kept of a secret. The secrets are 256 random bits, so a plain
-// hash cannot be searched and needs no salt.
+// newSecret makes a bearer token. The prefix tells scanners and people what they
+// found.
+func (a *Access) newSecret() string { return "cs_" + secretText.EncodeToString(a.World.Secret(25)) }
+
+// secretText survives being read out and typed in.
+var secretText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// hashOf is what is kept of a secret. A secret is 200 random bits, so a plain hash
+// cannot be searched and needs no salt.
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

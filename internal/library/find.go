@@ -14,7 +14,18 @@ func (l *Library) FindSource(ctx context.Context, by actor.Actor, id uuid.UUID) 
 	if err := need(by, actor.SkillRead); err != nil {
 		return Source{}, err
 	}
-	return l.Store.Source(ctx, id)
+	return withoutToken(l.Store.Source(ctx, id))
+}
+
+// withoutToken takes the secret off a source on its way to a person.
+func withoutToken(s Source, err error) (Source, error) {
+	s.AccessToken = ""
+	return s, err
+}
+
+func withoutKey(p Provider, err error) (Provider, error) {
+	p.APIKey = ""
+	return p, err
 }
 
 // FindSkill reads a skill with everything that decides what it may do; it needs
@@ -31,9 +42,7 @@ func (l *Library) FindProvider(ctx context.Context, by actor.Actor, id uuid.UUID
 	if err := needAdministrator(by); err != nil {
 		return Provider{}, err
 	}
-	p, err := l.Store.Provider(ctx, id)
-	p.APIKey = ""
-	return p, err
+	return withoutKey(l.Store.Provider(ctx, id))
 }
 
 // FindAttachment reads an attachment; it needs skill:read.
@@ -49,7 +58,11 @@ func (l *Library) ListSources(ctx context.Context, by actor.Actor, page Page) ([
 	if err := need(by, actor.SkillRead); err != nil {
 		return nil, err
 	}
-	return l.Store.Sources(ctx, page)
+	sources, err := l.Store.Sources(ctx, page)
+	for i := range sources {
+		sources[i].AccessToken = ""
+	}
+	return sources, err
 }
 
 // ListProviders pages through the providers, without their keys. Administrators

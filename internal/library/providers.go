@@ -51,7 +51,7 @@ func (l *Library) CreateProvider(ctx context.Context, by actor.Actor, in NewProv
 	if err != nil {
 		return Provider{}, err
 	}
-	return l.Store.Provider(ctx, p.ID)
+	return withoutKey(l.Store.Provider(ctx, p.ID))
 }
 
 // ProviderUpdate is the input of UpdateProvider; a nil field stays as it is. A
@@ -100,7 +100,7 @@ func (l *Library) UpdateProvider(ctx context.Context, by actor.Actor, in Provide
 	if err != nil {
 		return Provider{}, err
 	}
-	return l.Store.Provider(ctx, in.ID)
+	return withoutKey(l.Store.Provider(ctx, in.ID))
 }
 
 // set replaces a field when there is something to replace it with.

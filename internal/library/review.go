@@ -93,5 +93,6 @@ func (l *Library) dossier(ctx context.Context, skillID uuid.UUID) (Dossier, erro
 	if len(ds) == 0 {
 		return Dossier{}, fault.New(fault.NotFound, "There is no such skill.")
 	}
+	ds[0].Source.AccessToken = ""
 	return ds[0], nil
 }
