@@ -157,7 +157,7 @@ func TestExecute(t *testing.T) {
 				return c.result, nil
 			})
 			got := answer.Result
-			if got.IsError != c.fails || got.HookFailedAfterWrite != c.flag {
+			if got.IsError != c.fails || got.HookFailedAfterWrite != c.flag || strings.HasPrefix(got.Text, hookNote) != c.flag {
 				t.Errorf("got %+v", got)
 			}
 			if !c.fails && !cmp.Equal(got.Write, c.result.Write) {
