@@ -53,7 +53,7 @@ func linesOf(f content.FieldChange) []string {
 	to, _ := f.To.(string)
 	head := fmt.Sprintf("%s: %s → %s", name, measure(from), measure(to))
 	if from == "" || to == "" {
-		return append([]string{head}, pieces(from+to)...)
+		return append([]string{head}, pieces("  ", from+to)...)
 	}
 	return append([]string{head}, passages(from, to)...)
 }
@@ -97,38 +97,39 @@ func quote(s string) string {
 	return b.String()
 }
 
-// pieceSize leaves room for the quotes of a line.
-const pieceSize = tool.MaxPreviewCharacters - 20
-
-// pieces shows a whole text over as many lines as it needs.
-func pieces(s string) []string {
+// pieces shows a whole text over as many lines as it needs, each after a mark.
+func pieces(mark, s string) []string {
+	const size = tool.MaxPreviewCharacters - 20 // room for the mark and the quotes
 	var out []string
 	runes := []rune(s)
 	for len(runes) > 0 {
-		n := min(len(runes), pieceSize)
-		out = append(out, "  "+quote(string(runes[:n])))
+		n := min(len(runes), size)
+		out = append(out, mark+quote(string(runes[:n])))
 		runes = runes[n:]
 	}
 	return out
 }
 
-const (
-	around    = 6   // words and spaces shown around a passage
-	sideLimit = 230 // characters of one side of a passage's line
-)
+// around is how many words, and spaces between them, are shown beside a passage.
+const around = 6
 
-// passages shows what differs between two texts, word by word, one passage a line.
-// Passages that stand close together are one.
+// passages shows what differs between two texts, word by word. Passages that stand
+// close together are one. One that does not fit a line shows both its sides whole,
+// the current one after a minus and the proposed one after a plus.
 func passages(from, to string) []string {
 	a, b := words(from), words(to)
 	var out []string
 	for _, d := range merged(lcs.DiffLines(a, b)) {
 		before := strings.Join(a[max(0, d.Start-around):d.Start], "")
 		after := strings.Join(a[d.End:min(len(a), d.End+around)], "")
-		old := before + strings.Join(a[d.Start:d.End], "") + after
+		current := before + strings.Join(a[d.Start:d.End], "") + after
 		proposed := before + strings.Join(b[d.ReplStart:d.ReplEnd], "") + after
-		out = append(out, fmt.Sprintf("  %s → %s",
-			tool.BoundLine(quote(old), sideLimit), tool.BoundLine(quote(proposed), sideLimit)))
+		if line := fmt.Sprintf("  %s → %s", quote(current), quote(proposed)); utf8.RuneCountInString(line) <= tool.MaxPreviewCharacters {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, pieces("  − ", current)...)
+		out = append(out, pieces("  + ", proposed)...)
 	}
 	return out
 }

@@ -13,12 +13,6 @@ func (c *Content) Read(ctx context.Context, as actor.Actor, table, id string) (R
 	return r, err
 }
 
-// Rights says what the actor may do with a record as it stands, given what it and
-// every page above it allow. The record's own existence is not told: no rights.
-func (c *Content) Rights(ctx context.Context, as actor.Actor, r Record) (Rights, error) {
-	return c.walk().rights(ctx, as, r)
-}
-
 // History returns the revisions of a record that the actor may read, newest first.
 func (c *Content) History(ctx context.Context, as actor.Actor, table, id string) ([]Revision, error) {
 	if _, _, err := c.walk().readable(ctx, as, table, id); err != nil {

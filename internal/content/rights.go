@@ -9,10 +9,10 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 )
 
-// Rights is what an actor may do with a record (RULES I6).
-type Rights struct {
-	Read bool
-	Edit bool // never without Read
+// rights is what an actor may do with a record (RULES I6).
+type rights struct {
+	read bool
+	edit bool // never without read
 }
 
 // maxDepth bounds how deep pages nest, and with it every walk to the root.
@@ -65,36 +65,36 @@ func (w *walk) line(ctx context.Context, page Record) ([]Record, error) {
 
 // rights folds the rights over every page that a record stands below: a page may
 // narrow what its parents allow and never widen it.
-func (w *walk) rights(ctx context.Context, as actor.Actor, r Record) (Rights, error) {
+func (w *walk) rights(ctx context.Context, as actor.Actor, r Record) (rights, error) {
 	if as.Administrator {
-		return Rights{Read: true, Edit: true}, nil
+		return rights{read: true, edit: true}, nil
 	}
-	rights := Rights{Read: as.May(actor.ContentRead)}
-	rights.Edit = rights.Read && as.May(actor.ContentEdit)
-	if !rights.Read || r.Table == FileTable {
-		return rights, nil
+	may := rights{read: as.May(actor.ContentRead)}
+	may.edit = may.read && as.May(actor.ContentEdit)
+	if !may.read || r.Table == FileTable {
+		return may, nil
 	}
 	page := r
 	if r.Table == ElementTable {
 		var err error
 		if page, err = w.page(ctx, r.ParentID); fault.Is(err, fault.NotFound) {
-			return Rights{}, nil
+			return rights{}, nil
 		} else if err != nil {
-			return Rights{}, err
+			return rights{}, err
 		}
 	}
 	line, err := w.line(ctx, page)
 	if errors.Is(err, errBroken) {
-		return Rights{}, nil
+		return rights{}, nil
 	}
 	if err != nil {
-		return Rights{}, err
+		return rights{}, err
 	}
 	for _, p := range line {
-		rights.Read = rights.Read && names(p.Fields[ReaderIDs], as)
-		rights.Edit = rights.Edit && rights.Read && names(p.Fields[EditorIDs], as)
+		may.read = may.read && names(p.Fields[ReaderIDs], as)
+		may.edit = may.edit && may.read && names(p.Fields[EditorIDs], as)
 	}
-	return rights, nil
+	return may, nil
 }
 
 // names reports whether a list of users lets the actor through: an empty one names
@@ -108,34 +108,34 @@ func names(list any, as actor.Actor) bool {
 }
 
 // readable returns the record if the actor may read it.
-func (w *walk) readable(ctx context.Context, as actor.Actor, table, id string) (Record, Rights, error) {
+func (w *walk) readable(ctx context.Context, as actor.Actor, table, id string) (Record, rights, error) {
 	if _, err := TableNamed(table); err != nil {
-		return Record{}, Rights{}, err
+		return Record{}, rights{}, err
 	}
 	r, err := w.store.Record(ctx, table, id)
 	if fault.Is(err, fault.NotFound) {
-		return Record{}, Rights{}, notFound(table, id)
+		return Record{}, rights{}, notFound(table, id)
 	}
 	if err != nil {
-		return Record{}, Rights{}, err
+		return Record{}, rights{}, err
 	}
-	rights, err := w.rights(ctx, as, r)
+	may, err := w.rights(ctx, as, r)
 	if err != nil {
-		return Record{}, Rights{}, err
+		return Record{}, rights{}, err
 	}
-	if !rights.Read {
-		return Record{}, Rights{}, notFound(table, id)
+	if !may.read {
+		return Record{}, rights{}, notFound(table, id)
 	}
-	return r, rights, nil
+	return r, may, nil
 }
 
 // editable returns the record if the actor may change it and what stands below it.
 func (w *walk) editable(ctx context.Context, as actor.Actor, table, id string) (Record, error) {
-	r, rights, err := w.readable(ctx, as, table, id)
+	r, may, err := w.readable(ctx, as, table, id)
 	if err != nil {
 		return Record{}, err
 	}
-	if !rights.Edit {
+	if !may.edit {
 		return Record{}, fault.New(fault.Forbidden, "you may read the %s %q but not change it", table, id)
 	}
 	return r, nil

@@ -117,7 +117,7 @@ func (t Table) valid(fields map[string]any) (map[string]any, error) {
 	var wrong []string
 	for name := range fields {
 		if _, ok := t.Field(name); !ok {
-			wrong = append(wrong, fmt.Sprintf("%s: a %s has no such field", name, t.Name))
+			wrong = append(wrong, name+": there is no such field")
 		}
 	}
 	slices.Sort(wrong)

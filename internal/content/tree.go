@@ -35,11 +35,11 @@ func (w *walk) children(ctx context.Context, as actor.Actor, table, parentID str
 func (w *walk) visible(ctx context.Context, as actor.Actor, all []Record) ([]Record, error) {
 	out := make([]Record, 0, len(all))
 	for _, r := range all {
-		rights, err := w.rights(ctx, as, r)
+		may, err := w.rights(ctx, as, r)
 		if err != nil {
 			return nil, err
 		}
-		if rights.Read {
+		if may.read {
 			out = append(out, r)
 		}
 	}

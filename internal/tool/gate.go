@@ -147,14 +147,3 @@ func (r *Registry) Explain(at Situation) []Explained {
 	}
 	return out
 }
-
-// Offered lists the tools that a model is told of in this situation.
-func (r *Registry) Offered(at Situation) []Spec {
-	var out []Spec
-	for _, e := range r.Explain(at) {
-		if e.Denial == nil {
-			out = append(out, e.Spec)
-		}
-	}
-	return out
-}

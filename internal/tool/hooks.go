@@ -33,6 +33,9 @@ func (w *HookWatch) failure() error {
 	return errors.Join(w.errs...)
 }
 
+// hookNote tells the model what the flag tells the card.
+const hookNote = "[The change was made, but a step that follows it failed. Its record needs a look.]"
+
 // settle is G6: a hook that failed after the call's last write raises the flag and
 // changes nothing else; one that failed during the writes makes the call an error,
 // unless the tool read back and stated what became of them.
@@ -44,8 +47,11 @@ func (w *HookWatch) settle(r Result) Result {
 		return r
 	case w.earlier && (r.Write == nil || r.Write.Completeness == NotStated):
 		return Fail("hook_failed", "A step that follows a change failed before all changes were made. Check the record.")
+	case w.last:
+		r.HookFailedAfterWrite = true
+		r.Text = hookNote + "\n" + r.Text
+		return r
 	default:
-		r.HookFailedAfterWrite = w.last
 		return r
 	}
 }
