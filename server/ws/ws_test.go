@@ -74,9 +74,7 @@ func open(t *testing.T, change func(*ws.Options)) *house {
 			t.Errorf("drain: %v", err)
 		}
 		h.http.Close()
-		if n := h.schema.Running.Load(); n != 0 {
-			t.Errorf("%d subscriptions outlive their connections", n)
-		}
+		eventually(t, "no subscription outlives its connection", func() bool { return h.schema.Running.Load() == 0 })
 	})
 	return h
 }
