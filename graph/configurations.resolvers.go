@@ -13,10 +13,6 @@ import (
 	"github.com/countersign/countersign/graph/model"
 )
 
-func (r *attachmentResolver) Skill(ctx context.Context, obj *model.Attachment) (*model.Skill, error) {
-	panic(fmt.Errorf("not implemented: Skill - skill"))
-}
-
 func (r *configurationResolver) Provider(ctx context.Context, obj *model.Configuration) (*model.Provider, error) {
 	panic(fmt.Errorf("not implemented: Provider - provider"))
 }
@@ -53,11 +49,6 @@ func (r *queryResolver) Configuration(ctx context.Context, id string) (*model.Co
 	panic(fmt.Errorf("not implemented: Configuration - configuration"))
 }
 
-func (r *Resolver) Attachment() generated.AttachmentResolver { return &attachmentResolver{r} }
-
 func (r *Resolver) Configuration() generated.ConfigurationResolver { return &configurationResolver{r} }
 
-type (
-	attachmentResolver    struct{ *Resolver }
-	configurationResolver struct{ *Resolver }
-)
+type configurationResolver struct{ *Resolver }

@@ -23,7 +23,7 @@ func Presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 		shown := graphql.DefaultErrorPresenter(ctx, err)
 		out := &gqlerror.Error{Path: shown.Path, Locations: shown.Locations, Extensions: map[string]any{}}
 		kind, message := judge(err)
-		if kind == fault.Internal || kind == fault.Unavailable {
+		if (kind == fault.Internal || kind == fault.Unavailable) && !errors.Is(err, errLogged) {
 			log.ErrorContext(ctx, "an operation failed", "kind", string(kind), "path", shown.Path.String(), "error", err)
 		}
 		out.Message, out.Extensions["code"] = message, string(kind)
@@ -56,7 +56,18 @@ func judge(err error) (fault.Kind, string) {
 	return fault.Internal, internalMessage
 }
 
-// Recover turns a panic of a resolver into an error that the presenter logs and hides.
-func Recover(_ context.Context, panicked any) error {
-	return fault.Wrap(fault.Internal, fmt.Errorf("panic: %v\n%s", panicked, debug.Stack()), "panic in a resolver")
+// Recover turns a panic of a resolver into an error that says nothing to the client. It is the one place that logs it.
+func Recover(log *slog.Logger) graphql.RecoverFunc {
+	return func(ctx context.Context, p any) error {
+		log.ErrorContext(ctx, "a resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		return fault.Wrap(fault.Internal, errLogged, "panic in a resolver")
+	}
+}
+
+// errLogged marks an error that is in the log already.
+var errLogged = errors.New("logged before")
+
+// panicked is a panic as an error, with the stack for the log.
+func panicked(p any) error {
+	return fault.Wrap(fault.Internal, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "panic behind a resolver")
 }

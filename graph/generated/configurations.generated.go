@@ -18,9 +18,6 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
-type AttachmentResolver interface {
-	Skill(ctx context.Context, obj *model.Attachment) (*model.Skill, error)
-}
 type ConfigurationResolver interface {
 	Provider(ctx context.Context, obj *model.Configuration) (*model.Provider, error)
 
@@ -192,7 +189,7 @@ func (ec *executionContext) _Attachment_skill(ctx context.Context, field graphql
 			return ec.fieldContext_Attachment_skill(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Attachment().Skill(ctx, obj)
+			return obj.Skill, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.Skill) graphql.Marshaler {
@@ -206,8 +203,8 @@ func (ec *executionContext) fieldContext_Attachment_skill(_ context.Context, fie
 	fc = &graphql.FieldContext{
 		Object:     "Attachment",
 		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
+		IsMethod:   false,
+		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Skill(ctx, field)
 		},
@@ -1799,33 +1796,32 @@ func (ec *executionContext) _Attachment(ctx context.Context, sel ast.SelectionSe
 		case "id":
 			out.Values[i] = ec._Attachment_id(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "skill":
-			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._Attachment_skill(ctx, field, obj)
-				})
+			out.Values[i] = ec._Attachment_skill(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "configurationId":
 			out.Values[i] = ec._Attachment_configurationId(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "loadMode":
 			out.Values[i] = ec._Attachment_loadMode(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "position":
 			out.Values[i] = ec._Attachment_position(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "createdAt":
 			out.Values[i] = ec._Attachment_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))

@@ -204,29 +204,6 @@ func (ec *executionContext) fieldContext_Provider_baseUrl(_ context.Context, fie
 	return graphql.NewScalarFieldContext("Provider", field, false, false, "String")
 }
 
-func (ec *executionContext) _Provider_hasApiKey(ctx context.Context, field graphql.CollectedField, obj *model.Provider) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Provider_hasApiKey(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.HasAPIKey, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Provider_hasApiKey(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Provider", field, false, false, "Boolean")
-}
-
 func (ec *executionContext) _Provider_trustZone(ctx context.Context, field graphql.CollectedField, obj *model.Provider) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -439,10 +416,6 @@ func (ec *executionContext) unmarshalInputCreateProviderInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	if _, present := asMap["trustZone"]; !present {
-		asMap["trustZone"] = "GLOBAL_EXTERNAL"
-	}
-
 	fieldsInOrder := [...]string{"name", "kind", "baseUrl", "apiKey", "trustZone", "script", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
@@ -480,7 +453,7 @@ func (ec *executionContext) unmarshalInputCreateProviderInput(ctx context.Contex
 			it.APIKey = data
 		case "trustZone":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("trustZone"))
-			data, err := ec.unmarshalNTrustZone2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTrustZone(ctx, v)
+			data, err := ec.unmarshalOTrustZone2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTrustZone(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -595,11 +568,6 @@ func (ec *executionContext) _Provider(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "baseUrl":
 			out.Values[i] = ec._Provider_baseUrl(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "hasApiKey":
-			out.Values[i] = ec._Provider_hasApiKey(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -809,6 +777,22 @@ func (ec *executionContext) marshalOProvider2ᚖgithubᚗcomᚋcountersignᚋcou
 		return graphql.Null
 	}
 	return ec._Provider(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOTrustZone2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTrustZone(ctx context.Context, v any) (*model.TrustZone, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.TrustZone)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOTrustZone2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTrustZone(ctx context.Context, sel ast.SelectionSet, v *model.TrustZone) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -17,6 +18,10 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
+type AlreadyDecidedRefusalResolver interface {
+	DecidedBy(ctx context.Context, obj *model.AlreadyDecidedRefusal) (*model.User, error)
+}
+
 // endregion ************************** generated!.gotpl **************************
 
 // region    ***************************** args.gotpl *****************************
@@ -24,6 +29,254 @@ import (
 // endregion ***************************** args.gotpl *****************************
 
 // region    **************************** field.gotpl *****************************
+
+func (ec *executionContext) _AlreadyDecidedRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyDecidedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyDecidedRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _AlreadyDecidedRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyDecidedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyDecidedRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _AlreadyDecidedRefusal_decidedBy(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyDecidedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyDecidedRefusal_decidedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.AlreadyDecidedRefusal().DecidedBy(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.User) graphql.Marshaler {
+			return ec.marshalOUser2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUser(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_decidedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AlreadyDecidedRefusal",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_User(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AlreadyDecidedRefusal_decidedById(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyDecidedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyDecidedRefusal_decidedById(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DecidedByID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_decidedById(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "ID")
+}
+
+func (ec *executionContext) _AlreadyDecidedRefusal_decision(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyDecidedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyDecidedRefusal_decision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Decision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Decision) graphql.Marshaler {
+			return ec.marshalNDecision2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDecision(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_decision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "Decision")
+}
+
+func (ec *executionContext) _AlreadyDecidedRefusal_denialReason(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyDecidedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyDecidedRefusal_denialReason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DenialReason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DenialReason) graphql.Marshaler {
+			return ec.marshalODenialReason2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDenialReason(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_denialReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "DenialReason")
+}
+
+func (ec *executionContext) _AlreadyDecidedRefusal_at(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyDecidedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyDecidedRefusal_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _InUseRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.InUseRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InUseRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InUseRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InUseRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _InUseRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.InUseRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InUseRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InUseRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InUseRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _InUseRefusal_uses(ctx context.Context, field graphql.CollectedField, obj *model.InUseRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InUseRefusal_uses(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Uses, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Use) graphql.Marshaler {
+			return ec.marshalNUse2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUseᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InUseRefusal_uses(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InUseRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Use(ctx, field)
+		},
+	}
+	return fc, nil
+}
 
 func (ec *executionContext) _InvisibleCharactersRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.InvisibleCharactersRefusal) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
@@ -103,6 +356,75 @@ func (ec *executionContext) fieldContext_InvisibleCharactersRefusal_obstacles(_ 
 	return fc, nil
 }
 
+func (ec *executionContext) _NotInstructionRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.NotInstructionRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NotInstructionRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NotInstructionRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NotInstructionRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _NotInstructionRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.NotInstructionRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NotInstructionRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NotInstructionRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NotInstructionRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _NotInstructionRefusal_reasons(ctx context.Context, field graphql.CollectedField, obj *model.NotInstructionRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NotInstructionRefusal_reasons(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reasons, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.StandingReason) graphql.Marshaler {
+			return ec.marshalNStandingReason2ᚕgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐStandingReasonᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NotInstructionRefusal_reasons(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NotInstructionRefusal", field, false, false, "StandingReason")
+}
+
 func (ec *executionContext) _SimpleRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.SimpleRefusal) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -147,6 +469,84 @@ func (ec *executionContext) _SimpleRefusal_message(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_SimpleRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SimpleRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _StaleConfigurationRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.StaleConfigurationRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleConfigurationRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleConfigurationRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleConfigurationRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _StaleConfigurationRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.StaleConfigurationRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleConfigurationRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleConfigurationRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleConfigurationRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _StaleConfigurationRefusal_current(ctx context.Context, field graphql.CollectedField, obj *model.StaleConfigurationRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleConfigurationRefusal_current(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Current, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Configuration) graphql.Marshaler {
+			return ec.marshalNConfiguration2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐConfiguration(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleConfigurationRefusal_current(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StaleConfigurationRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Configuration(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _StaleDigestRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.StaleDigestRefusal) (ret graphql.Marshaler) {
@@ -282,6 +682,323 @@ func (ec *executionContext) fieldContext_StaleDigestRefusal_diff(_ context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _StaleRecordRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.StaleRecordRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleRecordRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleRecordRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleRecordRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _StaleRecordRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.StaleRecordRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleRecordRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleRecordRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleRecordRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _StaleRecordRefusal_current(ctx context.Context, field graphql.CollectedField, obj *model.StaleRecordRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleRecordRefusal_current(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Current, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Record) graphql.Marshaler {
+			return ec.marshalNRecord2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRecord(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleRecordRefusal_current(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StaleRecordRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Record(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _StaleSkillRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.StaleSkillRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleSkillRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleSkillRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleSkillRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _StaleSkillRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.StaleSkillRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleSkillRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleSkillRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleSkillRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _StaleSkillRefusal_current(ctx context.Context, field graphql.CollectedField, obj *model.StaleSkillRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleSkillRefusal_current(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Current, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Skill) graphql.Marshaler {
+			return ec.marshalNSkill2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSkill(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleSkillRefusal_current(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StaleSkillRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Skill(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SyncRunningRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.SyncRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SyncRunningRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SyncRunningRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SyncRunningRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _SyncRunningRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.SyncRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SyncRunningRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SyncRunningRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SyncRunningRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _SyncRunningRefusal_startedById(ctx context.Context, field graphql.CollectedField, obj *model.SyncRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SyncRunningRefusal_startedById(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StartedByID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SyncRunningRefusal_startedById(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SyncRunningRefusal", field, false, false, "ID")
+}
+
+func (ec *executionContext) _SyncRunningRefusal_until(ctx context.Context, field graphql.CollectedField, obj *model.SyncRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SyncRunningRefusal_until(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Until, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SyncRunningRefusal_until(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SyncRunningRefusal", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Use_kind(ctx context.Context, field graphql.CollectedField, obj *model.Use) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Use_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.UseKind) graphql.Marshaler {
+			return ec.marshalNUseKind2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUseKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Use_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Use", field, false, false, "UseKind")
+}
+
+func (ec *executionContext) _Use_id(ctx context.Context, field graphql.CollectedField, obj *model.Use) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Use_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Use_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Use", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Use_skillId(ctx context.Context, field graphql.CollectedField, obj *model.Use) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Use_skillId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SkillID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Use_skillId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Use", field, false, false, "ID")
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -294,6 +1011,27 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.SyncRunningRefusal:
+		return ec._SyncRunningRefusal(ctx, sel, &obj)
+	case *model.SyncRunningRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._SyncRunningRefusal(ctx, sel, obj)
+	case model.StaleSkillRefusal:
+		return ec._StaleSkillRefusal(ctx, sel, &obj)
+	case *model.StaleSkillRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._StaleSkillRefusal(ctx, sel, obj)
+	case model.StaleRecordRefusal:
+		return ec._StaleRecordRefusal(ctx, sel, &obj)
+	case *model.StaleRecordRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._StaleRecordRefusal(ctx, sel, obj)
 	case model.StaleDigestRefusal:
 		return ec._StaleDigestRefusal(ctx, sel, &obj)
 	case *model.StaleDigestRefusal:
@@ -301,6 +1039,13 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._StaleDigestRefusal(ctx, sel, obj)
+	case model.StaleConfigurationRefusal:
+		return ec._StaleConfigurationRefusal(ctx, sel, &obj)
+	case *model.StaleConfigurationRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._StaleConfigurationRefusal(ctx, sel, obj)
 	case model.SimpleRefusal:
 		return ec._SimpleRefusal(ctx, sel, &obj)
 	case *model.SimpleRefusal:
@@ -308,6 +1053,13 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._SimpleRefusal(ctx, sel, obj)
+	case model.NotInstructionRefusal:
+		return ec._NotInstructionRefusal(ctx, sel, &obj)
+	case *model.NotInstructionRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NotInstructionRefusal(ctx, sel, obj)
 	case model.InvisibleCharactersRefusal:
 		return ec._InvisibleCharactersRefusal(ctx, sel, &obj)
 	case *model.InvisibleCharactersRefusal:
@@ -315,6 +1067,20 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._InvisibleCharactersRefusal(ctx, sel, obj)
+	case model.InUseRefusal:
+		return ec._InUseRefusal(ctx, sel, &obj)
+	case *model.InUseRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._InUseRefusal(ctx, sel, obj)
+	case model.AlreadyDecidedRefusal:
+		return ec._AlreadyDecidedRefusal(ctx, sel, &obj)
+	case *model.AlreadyDecidedRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AlreadyDecidedRefusal(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -327,6 +1093,113 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var alreadyDecidedRefusalImplementors = []string{"AlreadyDecidedRefusal", "Refusal"}
+
+func (ec *executionContext) _AlreadyDecidedRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.AlreadyDecidedRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, alreadyDecidedRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AlreadyDecidedRefusal")
+		case "code":
+			out.Values[i] = ec._AlreadyDecidedRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "message":
+			out.Values[i] = ec._AlreadyDecidedRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "decidedBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._AlreadyDecidedRefusal_decidedBy(ctx, field, obj)
+				})
+		case "decidedById":
+			out.Values[i] = ec._AlreadyDecidedRefusal_decidedById(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "decision":
+			out.Values[i] = ec._AlreadyDecidedRefusal_decision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "denialReason":
+			out.Values[i] = ec._AlreadyDecidedRefusal_denialReason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "at":
+			out.Values[i] = ec._AlreadyDecidedRefusal_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var inUseRefusalImplementors = []string{"InUseRefusal", "Refusal"}
+
+func (ec *executionContext) _InUseRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.InUseRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, inUseRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InUseRefusal")
+		case "code":
+			out.Values[i] = ec._InUseRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._InUseRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "uses":
+			out.Values[i] = ec._InUseRefusal_uses(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var invisibleCharactersRefusalImplementors = []string{"InvisibleCharactersRefusal", "Refusal"}
 
@@ -371,6 +1244,49 @@ func (ec *executionContext) _InvisibleCharactersRefusal(ctx context.Context, sel
 	return out
 }
 
+var notInstructionRefusalImplementors = []string{"NotInstructionRefusal", "Refusal"}
+
+func (ec *executionContext) _NotInstructionRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.NotInstructionRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, notInstructionRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NotInstructionRefusal")
+		case "code":
+			out.Values[i] = ec._NotInstructionRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._NotInstructionRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reasons":
+			out.Values[i] = ec._NotInstructionRefusal_reasons(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var simpleRefusalImplementors = []string{"SimpleRefusal", "Refusal"}
 
 func (ec *executionContext) _SimpleRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.SimpleRefusal) graphql.Marshaler {
@@ -389,6 +1305,49 @@ func (ec *executionContext) _SimpleRefusal(ctx context.Context, sel ast.Selectio
 			}
 		case "message":
 			out.Values[i] = ec._SimpleRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var staleConfigurationRefusalImplementors = []string{"StaleConfigurationRefusal", "Refusal"}
+
+func (ec *executionContext) _StaleConfigurationRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.StaleConfigurationRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, staleConfigurationRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StaleConfigurationRefusal")
+		case "code":
+			out.Values[i] = ec._StaleConfigurationRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._StaleConfigurationRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "current":
+			out.Values[i] = ec._StaleConfigurationRefusal_current(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -462,6 +1421,183 @@ func (ec *executionContext) _StaleDigestRefusal(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var staleRecordRefusalImplementors = []string{"StaleRecordRefusal", "Refusal"}
+
+func (ec *executionContext) _StaleRecordRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.StaleRecordRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, staleRecordRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StaleRecordRefusal")
+		case "code":
+			out.Values[i] = ec._StaleRecordRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._StaleRecordRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "current":
+			out.Values[i] = ec._StaleRecordRefusal_current(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var staleSkillRefusalImplementors = []string{"StaleSkillRefusal", "Refusal"}
+
+func (ec *executionContext) _StaleSkillRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.StaleSkillRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, staleSkillRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StaleSkillRefusal")
+		case "code":
+			out.Values[i] = ec._StaleSkillRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._StaleSkillRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "current":
+			out.Values[i] = ec._StaleSkillRefusal_current(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var syncRunningRefusalImplementors = []string{"SyncRunningRefusal", "Refusal"}
+
+func (ec *executionContext) _SyncRunningRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.SyncRunningRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, syncRunningRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SyncRunningRefusal")
+		case "code":
+			out.Values[i] = ec._SyncRunningRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._SyncRunningRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "startedById":
+			out.Values[i] = ec._SyncRunningRefusal_startedById(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "until":
+			out.Values[i] = ec._SyncRunningRefusal_until(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var useImplementors = []string{"Use"}
+
+func (ec *executionContext) _Use(ctx context.Context, sel ast.SelectionSet, obj *model.Use) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, useImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Use")
+		case "kind":
+			out.Values[i] = ec._Use_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "id":
+			out.Values[i] = ec._Use_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "skillId":
+			out.Values[i] = ec._Use_skillId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -473,6 +1609,40 @@ func (ec *executionContext) unmarshalNRefusalCode2githubᚗcomᚋcountersignᚋc
 }
 
 func (ec *executionContext) marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx context.Context, sel ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNUse2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUseᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Use) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNUse2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUse(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNUse2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUse(ctx context.Context, sel ast.SelectionSet, v *model.Use) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Use!")
+		return graphql.Null
+	}
+	return ec._Use(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUseKind2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUseKind(ctx context.Context, v any) (model.UseKind, error) {
+	var res model.UseKind
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUseKind2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUseKind(ctx context.Context, sel ast.SelectionSet, v model.UseKind) graphql.Marshaler {
 	return v
 }
 

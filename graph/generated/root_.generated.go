@@ -23,8 +23,8 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	AlreadyDecidedRefusal() AlreadyDecidedRefusalResolver
 	Approval() ApprovalResolver
-	Attachment() AttachmentResolver
 	AuditEntry() AuditEntryResolver
 	Configuration() ConfigurationResolver
 	Mutation() MutationResolver
@@ -45,6 +45,16 @@ type DirectiveRoot struct {
 }
 
 type ComplexityRoot struct {
+	AlreadyDecidedRefusal struct {
+		At           func(childComplexity int) int
+		Code         func(childComplexity int) int
+		DecidedBy    func(childComplexity int) int
+		DecidedByID  func(childComplexity int) int
+		Decision     func(childComplexity int) int
+		DenialReason func(childComplexity int) int
+		Message      func(childComplexity int) int
+	}
+
 	Approval struct {
 		AllowedTools func(childComplexity int) int
 		Approver     func(childComplexity int) int
@@ -313,6 +323,12 @@ type ComplexityRoot struct {
 		Target     func(childComplexity int) int
 	}
 
+	InUseRefusal struct {
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Uses    func(childComplexity int) int
+	}
+
 	InputEvent struct {
 		At         func(childComplexity int) int
 		DecidedBy  func(childComplexity int) int
@@ -320,7 +336,6 @@ type ComplexityRoot struct {
 		Kind       func(childComplexity int) int
 		Round      func(childComplexity int) int
 		Sequence   func(childComplexity int) int
-		Tool       func(childComplexity int) int
 		TurnDigest func(childComplexity int) int
 	}
 
@@ -375,6 +390,12 @@ type ComplexityRoot struct {
 		UpdateSkill         func(childComplexity int, input model.UpdateSkillInput) int
 		UpdateSource        func(childComplexity int, input model.UpdateSourceInput) int
 		UpdateUser          func(childComplexity int, input model.UpdateUserInput) int
+	}
+
+	NotInstructionRefusal struct {
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Reasons func(childComplexity int) int
 	}
 
 	NoticeEvent struct {
@@ -436,7 +457,6 @@ type ComplexityRoot struct {
 
 	Provider struct {
 		BaseURL   func(childComplexity int) int
-		HasAPIKey func(childComplexity int) int
 		ID        func(childComplexity int) int
 		Kind      func(childComplexity int) int
 		Name      func(childComplexity int) int
@@ -780,12 +800,30 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	StaleConfigurationRefusal struct {
+		Code    func(childComplexity int) int
+		Current func(childComplexity int) int
+		Message func(childComplexity int) int
+	}
+
 	StaleDigestRefusal struct {
 		Code    func(childComplexity int) int
 		Current func(childComplexity int) int
 		Diff    func(childComplexity int) int
 		Message func(childComplexity int) int
 		Skill   func(childComplexity int) int
+	}
+
+	StaleRecordRefusal struct {
+		Code    func(childComplexity int) int
+		Current func(childComplexity int) int
+		Message func(childComplexity int) int
+	}
+
+	StaleSkillRefusal struct {
+		Code    func(childComplexity int) int
+		Current func(childComplexity int) int
+		Message func(childComplexity int) int
 	}
 
 	Standing struct {
@@ -821,6 +859,7 @@ type ComplexityRoot struct {
 
 	SuspendedEvent struct {
 		At         func(childComplexity int) int
+		Calls      func(childComplexity int) int
 		DurationMs func(childComplexity int) int
 		Kind       func(childComplexity int) int
 		Round      func(childComplexity int) int
@@ -856,6 +895,13 @@ type ComplexityRoot struct {
 		Repaired  func(childComplexity int) int
 		Skipped   func(childComplexity int) int
 		Unchanged func(childComplexity int) int
+	}
+
+	SyncRunningRefusal struct {
+		Code        func(childComplexity int) int
+		Message     func(childComplexity int) int
+		StartedByID func(childComplexity int) int
+		Until       func(childComplexity int) int
 	}
 
 	SyncSourcePayload struct {
@@ -961,6 +1007,12 @@ type ComplexityRoot struct {
 		User             func(childComplexity int) int
 	}
 
+	Use struct {
+		ID      func(childComplexity int) int
+		Kind    func(childComplexity int) int
+		SkillID func(childComplexity int) int
+	}
+
 	User struct {
 		Administrator func(childComplexity int) int
 		CreatedAt     func(childComplexity int) int
@@ -1010,6 +1062,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 	ec := newExecutionContext(nil, e, nil)
 	_ = ec
 	switch typeName + "." + field {
+
+	case "AlreadyDecidedRefusal.at":
+		if e.ComplexityRoot.AlreadyDecidedRefusal.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AlreadyDecidedRefusal.At(childComplexity), true
+	case "AlreadyDecidedRefusal.code":
+		if e.ComplexityRoot.AlreadyDecidedRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AlreadyDecidedRefusal.Code(childComplexity), true
+	case "AlreadyDecidedRefusal.decidedBy":
+		if e.ComplexityRoot.AlreadyDecidedRefusal.DecidedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AlreadyDecidedRefusal.DecidedBy(childComplexity), true
+	case "AlreadyDecidedRefusal.decidedById":
+		if e.ComplexityRoot.AlreadyDecidedRefusal.DecidedByID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AlreadyDecidedRefusal.DecidedByID(childComplexity), true
+	case "AlreadyDecidedRefusal.decision":
+		if e.ComplexityRoot.AlreadyDecidedRefusal.Decision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AlreadyDecidedRefusal.Decision(childComplexity), true
+	case "AlreadyDecidedRefusal.denialReason":
+		if e.ComplexityRoot.AlreadyDecidedRefusal.DenialReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AlreadyDecidedRefusal.DenialReason(childComplexity), true
+	case "AlreadyDecidedRefusal.message":
+		if e.ComplexityRoot.AlreadyDecidedRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AlreadyDecidedRefusal.Message(childComplexity), true
 
 	case "Approval.allowedTools":
 		if e.ComplexityRoot.Approval.AllowedTools == nil {
@@ -2012,6 +2107,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.HighlightEvent.Target(childComplexity), true
 
+	case "InUseRefusal.code":
+		if e.ComplexityRoot.InUseRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InUseRefusal.Code(childComplexity), true
+	case "InUseRefusal.message":
+		if e.ComplexityRoot.InUseRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InUseRefusal.Message(childComplexity), true
+	case "InUseRefusal.uses":
+		if e.ComplexityRoot.InUseRefusal.Uses == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InUseRefusal.Uses(childComplexity), true
+
 	case "InputEvent.at":
 		if e.ComplexityRoot.InputEvent.At == nil {
 			break
@@ -2048,12 +2162,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InputEvent.Sequence(childComplexity), true
-	case "InputEvent.tool":
-		if e.ComplexityRoot.InputEvent.Tool == nil {
-			break
-		}
-
-		return e.ComplexityRoot.InputEvent.Tool(childComplexity), true
 	case "InputEvent.turnDigest":
 		if e.ComplexityRoot.InputEvent.TurnDigest == nil {
 			break
@@ -2488,6 +2596,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Mutation.UpdateUser(childComplexity, args["input"].(model.UpdateUserInput)), true
 
+	case "NotInstructionRefusal.code":
+		if e.ComplexityRoot.NotInstructionRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotInstructionRefusal.Code(childComplexity), true
+	case "NotInstructionRefusal.message":
+		if e.ComplexityRoot.NotInstructionRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotInstructionRefusal.Message(childComplexity), true
+	case "NotInstructionRefusal.reasons":
+		if e.ComplexityRoot.NotInstructionRefusal.Reasons == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotInstructionRefusal.Reasons(childComplexity), true
+
 	case "NoticeEvent.at":
 		if e.ComplexityRoot.NoticeEvent.At == nil {
 			break
@@ -2717,12 +2844,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Provider.BaseURL(childComplexity), true
-	case "Provider.hasApiKey":
-		if e.ComplexityRoot.Provider.HasAPIKey == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Provider.HasAPIKey(childComplexity), true
 	case "Provider.id":
 		if e.ComplexityRoot.Provider.ID == nil {
 			break
@@ -4201,6 +4322,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SourceEdge.Node(childComplexity), true
 
+	case "StaleConfigurationRefusal.code":
+		if e.ComplexityRoot.StaleConfigurationRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleConfigurationRefusal.Code(childComplexity), true
+	case "StaleConfigurationRefusal.current":
+		if e.ComplexityRoot.StaleConfigurationRefusal.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleConfigurationRefusal.Current(childComplexity), true
+	case "StaleConfigurationRefusal.message":
+		if e.ComplexityRoot.StaleConfigurationRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleConfigurationRefusal.Message(childComplexity), true
+
 	case "StaleDigestRefusal.code":
 		if e.ComplexityRoot.StaleDigestRefusal.Code == nil {
 			break
@@ -4231,6 +4371,44 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.StaleDigestRefusal.Skill(childComplexity), true
+
+	case "StaleRecordRefusal.code":
+		if e.ComplexityRoot.StaleRecordRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleRecordRefusal.Code(childComplexity), true
+	case "StaleRecordRefusal.current":
+		if e.ComplexityRoot.StaleRecordRefusal.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleRecordRefusal.Current(childComplexity), true
+	case "StaleRecordRefusal.message":
+		if e.ComplexityRoot.StaleRecordRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleRecordRefusal.Message(childComplexity), true
+
+	case "StaleSkillRefusal.code":
+		if e.ComplexityRoot.StaleSkillRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleSkillRefusal.Code(childComplexity), true
+	case "StaleSkillRefusal.current":
+		if e.ComplexityRoot.StaleSkillRefusal.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleSkillRefusal.Current(childComplexity), true
+	case "StaleSkillRefusal.message":
+		if e.ComplexityRoot.StaleSkillRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleSkillRefusal.Message(childComplexity), true
 
 	case "Standing.instructs":
 		if e.ComplexityRoot.Standing.Instructs == nil {
@@ -4354,6 +4532,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SuspendedEvent.At(childComplexity), true
+	case "SuspendedEvent.calls":
+		if e.ComplexityRoot.SuspendedEvent.Calls == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SuspendedEvent.Calls(childComplexity), true
 	case "SuspendedEvent.durationMs":
 		if e.ComplexityRoot.SuspendedEvent.DurationMs == nil {
 			break
@@ -4513,6 +4697,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SyncReport.Unchanged(childComplexity), true
+
+	case "SyncRunningRefusal.code":
+		if e.ComplexityRoot.SyncRunningRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SyncRunningRefusal.Code(childComplexity), true
+	case "SyncRunningRefusal.message":
+		if e.ComplexityRoot.SyncRunningRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SyncRunningRefusal.Message(childComplexity), true
+	case "SyncRunningRefusal.startedById":
+		if e.ComplexityRoot.SyncRunningRefusal.StartedByID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SyncRunningRefusal.StartedByID(childComplexity), true
+	case "SyncRunningRefusal.until":
+		if e.ComplexityRoot.SyncRunningRefusal.Until == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SyncRunningRefusal.Until(childComplexity), true
 
 	case "SyncSourcePayload.clientMutationId":
 		if e.ComplexityRoot.SyncSourcePayload.ClientMutationID == nil {
@@ -4894,6 +5103,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.UpdateUserPayload.User(childComplexity), true
 
+	case "Use.id":
+		if e.ComplexityRoot.Use.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Use.ID(childComplexity), true
+	case "Use.kind":
+		if e.ComplexityRoot.Use.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Use.Kind(childComplexity), true
+	case "Use.skillId":
+		if e.ComplexityRoot.Use.SkillID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Use.SkillID(childComplexity), true
+
 	case "User.administrator":
 		if e.ComplexityRoot.User.Administrator == nil {
 			break
@@ -5234,7 +5462,7 @@ extend type Mutation {
   ): RevokeTokenPayload!
 }
 
-"""A person or a service account."""
+"""A person or a service account. What it may do is shown to administrators and to itself."""
 type User implements Node {
   """The account's id."""
   id: ID!
@@ -5242,14 +5470,14 @@ type User implements Node {
   name: String!
   """Whether a human being acts."""
   kind: UserKind!
-  """Whether it may do everything."""
-  administrator: Boolean!
-  """Whether it may sign in."""
-  enabled: Boolean!
-  """What it was granted; an administrator may do everything besides."""
-  permissions: [Permission!]!
-  """When it was added."""
-  createdAt: DateTime!
+  """Whether it may do everything; null when the viewer may not know."""
+  administrator: Boolean
+  """Whether it may sign in; null when the viewer may not know."""
+  enabled: Boolean
+  """What it was granted; an administrator may do everything besides. Null when the viewer may not know."""
+  permissions: [Permission!]
+  """When it was added; null when the viewer may not know."""
+  createdAt: DateTime
 }
 
 """A page of accounts."""
@@ -5778,7 +6006,7 @@ type Attachment {
   configurationId: ID!
   """When the skill is composed."""
   loadMode: LoadMode!
-  """Its place among the configuration's attachments, from 0."""
+  """Orders the configuration's attachments: lower comes first."""
   position: Int!
   """When it was attached."""
   createdAt: DateTime!
@@ -5932,7 +6160,7 @@ input UpdateAttachmentInput {
   attachmentId: ID!
   """When the skill is composed."""
   loadMode: LoadMode
-  """Its place among the configuration's attachments, from 0."""
+  """Its place among the configuration's attachments, from 1; beyond the end is the end."""
   position: Int
   """Echoed in the payload."""
   clientMutationId: String
@@ -6235,8 +6463,6 @@ type Provider implements Node {
   kind: ProviderKind!
   """Its address; empty for a scripted one."""
   baseUrl: String!
-  """Whether a key is set. The key itself cannot be read."""
-  hasApiKey: Boolean!
   """Where its model runs."""
   trustZone: TrustZone!
   """The script of a scripted provider; null for others."""
@@ -6293,8 +6519,8 @@ input CreateProviderInput {
   baseUrl: String
   """The key to call it with. It can never be read back."""
   apiKey: String
-  """Where its model runs."""
-  trustZone: TrustZone! = GLOBAL_EXTERNAL
+  """Where its model runs; when not given, LOCAL for a scripted one and GLOBAL_EXTERNAL for others."""
+  trustZone: TrustZone
   """The script of a scripted provider, in YAML."""
   script: String
   """Echoed in the payload."""
@@ -6349,6 +6575,108 @@ type InvisibleCharactersRefusal implements Refusal {
   message: String!
   """Everything that refuses an approval now, characters with their places."""
   obstacles: [Obstacle!]!
+}
+
+"""Somebody decided before."""
+type AlreadyDecidedRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """Who decided; null when that account is gone."""
+  decidedBy: User
+  """The id of who decided; null when it is not known."""
+  decidedById: ID
+  """What was decided."""
+  decision: Decision!
+  """What a denial asked for; null without a reason."""
+  denialReason: DenialReason
+  """When."""
+  at: DateTime!
+}
+
+"""The record changed since it was read. Make the change again on the record as it is now."""
+type StaleRecordRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """The record as it is now."""
+  current: Record!
+}
+
+"""The skill changed since it was read. Make the change again on the text as it is now."""
+type StaleSkillRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """The skill as it is now."""
+  current: Skill!
+}
+
+"""The configuration changed since it was read. Make the change again on it as it is now."""
+type StaleConfigurationRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """The configuration as it is now."""
+  current: Configuration!
+}
+
+"""The source is being synced."""
+type SyncRunningRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """The id of who started the sync; null when it is not known."""
+  startedById: ID
+  """When the sync ends at the latest."""
+  until: DateTime!
+}
+
+"""The version does not instruct."""
+type NotInstructionRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """Every reason against it."""
+  reasons: [StandingReason!]!
+}
+
+"""Something still needs the object."""
+type InUseRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """What needs it."""
+  uses: [Use!]!
+}
+
+"""Something that needs an object."""
+type Use {
+  """What it is."""
+  kind: UseKind!
+  """Its id."""
+  id: ID!
+  """The id of the skill it is about; null when it is about the source alone."""
+  skillId: ID
+}
+
+"""What can need an object."""
+enum UseKind {
+  """An approval."""
+  APPROVAL
+  """An attachment to a configuration."""
+  ATTACHMENT
+  """A revocation."""
+  REVOCATION
+  """A run that has not ended."""
+  RUN
 }
 
 """What rules refuse. Codes are stable; new ones may join."""
@@ -6771,9 +7099,9 @@ type Run implements Node {
   highlight: RecordReference
   """What a person should know about it."""
   notices: [RunNotice!]!
-  """The card that waits for a decision; null when none does or the viewer may not see it."""
+  """The card that waits for a decision; null when none does."""
   pendingDecision: PendingDecision
-  """The question that waits for input; null when none does or the viewer may not see it."""
+  """The question that waits for input; null when none does."""
   pendingInput: PendingInput
   """Whether a write began whose end is not known: check the record."""
   checkRecord: Boolean!
@@ -7194,6 +7522,8 @@ type SuspendedEvent implements RunEvent {
   at: DateTime!
   """What it waits for: WAITING_FOR_APPROVAL or WAITING_FOR_INPUT."""
   status: RunStatus!
+  """How many calls wait."""
+  calls: Int!
   """Names the waiting turn."""
   turnDigest: Digest
 }
@@ -7232,8 +7562,6 @@ type InputEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
-  """The tool that asked."""
-  tool: String!
   """The id of who answered."""
   decidedBy: ID
   """Names the turn that was answered."""
@@ -7372,7 +7700,7 @@ input InvocationInput {
 input StartRunInput {
   """What to run with."""
   configurationId: ID!
-  """What is asked, in one message. Either this or ` + "`" + `messages` + "`" + `; neither is needed with an invocation."""
+  """What is asked, in one message. Either this or ` + "`" + `messages` + "`" + `."""
   prompt: String
   """What was said so far, the last message being the question."""
   messages: [MessageInput!]
@@ -7800,8 +8128,8 @@ input SkillFilter {
 input CreateSkillInput {
   """The source of type AUTHORED it belongs to."""
   sourceId: ID!
-  """Unique in the source."""
-  identifier: String!
+  """Unique in the source; made from the name when not given."""
+  identifier: String
   """What it is called."""
   name: String!
   """What it is for."""
@@ -7810,6 +8138,8 @@ input CreateSkillInput {
   body: String!
   """Whether it guides a whole conversation."""
   process: Boolean! = false
+  """The tools that it declares; null declares none. Only administrators may give this."""
+  allowedTools: [String!]
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8927,8 +9257,6 @@ func (ec *executionContext) childFields_Provider(ctx context.Context, field grap
 		return ec.fieldContext_Provider_kind(ctx, field)
 	case "baseUrl":
 		return ec.fieldContext_Provider_baseUrl(ctx, field)
-	case "hasApiKey":
-		return ec.fieldContext_Provider_hasApiKey(ctx, field)
 	case "trustZone":
 		return ec.fieldContext_Provider_trustZone(ctx, field)
 	case "script":
@@ -9803,6 +10131,18 @@ func (ec *executionContext) childFields_UpdateUserPayload(ctx context.Context, f
 		return ec.fieldContext_UpdateUserPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateUserPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Use(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_Use_kind(ctx, field)
+	case "id":
+		return ec.fieldContext_Use_id(ctx, field)
+	case "skillId":
+		return ec.fieldContext_Use_skillId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Use", field.Name)
 }
 
 func (ec *executionContext) childFields_User(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

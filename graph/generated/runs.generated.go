@@ -950,29 +950,6 @@ func (ec *executionContext) fieldContext_InputEvent_at(_ context.Context, field 
 	return graphql.NewScalarFieldContext("InputEvent", field, false, false, "DateTime")
 }
 
-func (ec *executionContext) _InputEvent_tool(ctx context.Context, field graphql.CollectedField, obj *model.InputEvent) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_InputEvent_tool(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Tool, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_InputEvent_tool(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("InputEvent", field, false, false, "String")
-}
-
 func (ec *executionContext) _InputEvent_decidedBy(ctx context.Context, field graphql.CollectedField, obj *model.InputEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3973,6 +3950,29 @@ func (ec *executionContext) fieldContext_SuspendedEvent_status(_ context.Context
 	return graphql.NewScalarFieldContext("SuspendedEvent", field, false, false, "RunStatus")
 }
 
+func (ec *executionContext) _SuspendedEvent_calls(ctx context.Context, field graphql.CollectedField, obj *model.SuspendedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SuspendedEvent_calls(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Calls, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SuspendedEvent_calls(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SuspendedEvent", field, false, false, "Int")
+}
+
 func (ec *executionContext) _SuspendedEvent_turnDigest(ctx context.Context, field graphql.CollectedField, obj *model.SuspendedEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5471,11 +5471,6 @@ func (ec *executionContext) _InputEvent(ctx context.Context, sel ast.SelectionSe
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "tool":
-			out.Values[i] = ec._InputEvent_tool(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
 		case "decidedBy":
 			out.Values[i] = ec._InputEvent_decidedBy(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -6654,6 +6649,11 @@ func (ec *executionContext) _SuspendedEvent(ctx context.Context, sel ast.Selecti
 			}
 		case "status":
 			out.Values[i] = ec._SuspendedEvent_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "calls":
+			out.Values[i] = ec._SuspendedEvent_calls(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

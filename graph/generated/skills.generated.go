@@ -1708,7 +1708,7 @@ func (ec *executionContext) unmarshalInputCreateSkillInput(ctx context.Context, 
 		asMap["process"] = false
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "identifier", "name", "description", "body", "process", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "identifier", "name", "description", "body", "process", "allowedTools", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1724,7 +1724,7 @@ func (ec *executionContext) unmarshalInputCreateSkillInput(ctx context.Context, 
 			it.SourceID = data
 		case "identifier":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("identifier"))
-			data, err := ec.unmarshalNString2string(ctx, v)
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1757,6 +1757,13 @@ func (ec *executionContext) unmarshalInputCreateSkillInput(ctx context.Context, 
 				return it, err
 			}
 			it.Process = data
+		case "allowedTools":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allowedTools"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AllowedTools = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -33,6 +33,25 @@ type RunEvent interface {
 	IsRunEvent()
 }
 
+// Somebody decided before.
+type AlreadyDecidedRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The id of who decided; null when it is not known.
+	DecidedByID *string `json:"decidedById"`
+	// What was decided.
+	Decision Decision `json:"decision"`
+	// What a denial asked for; null without a reason.
+	DenialReason *DenialReason `json:"denialReason"`
+	// When.
+	At            time.Time `json:"at"`
+	DecidedByUUID uuid.UUID `json:"-"`
+}
+
+func (AlreadyDecidedRefusal) IsRefusal() {}
+
 // A person's approval of one version from one source: a snapshot that never changes.
 type Approval struct {
 	// The approval's id.
@@ -136,15 +155,16 @@ type AttachSkillPayload struct {
 type Attachment struct {
 	// The attachment's id.
 	ID string `json:"id"`
+	// The skill.
+	Skill *Skill `json:"skill"`
 	// The configuration's id.
 	ConfigurationID string `json:"configurationId"`
 	// When the skill is composed.
 	LoadMode LoadMode `json:"loadMode"`
-	// Its place among the configuration's attachments, from 0.
+	// Orders the configuration's attachments: lower comes first.
 	Position int `json:"position"`
 	// When it was attached.
-	CreatedAt time.Time          `json:"createdAt"`
-	Domain    library.Attachment `json:"-"`
+	CreatedAt time.Time `json:"createdAt"`
 }
 
 // A page of attachments.
@@ -417,8 +437,8 @@ type CreateProviderInput struct {
 	BaseURL *string `json:"baseUrl"`
 	// The key to call it with. It can never be read back.
 	APIKey *string `json:"apiKey"`
-	// Where its model runs.
-	TrustZone TrustZone `json:"trustZone"`
+	// Where its model runs; when not given, LOCAL for a scripted one and GLOBAL_EXTERNAL for others.
+	TrustZone *TrustZone `json:"trustZone"`
 	// The script of a scripted provider, in YAML.
 	Script *string `json:"script"`
 	// Echoed in the payload.
@@ -461,8 +481,8 @@ type CreateRecordPayload struct {
 type CreateSkillInput struct {
 	// The source of type AUTHORED it belongs to.
 	SourceID string `json:"sourceId"`
-	// Unique in the source.
-	Identifier string `json:"identifier"`
+	// Unique in the source; made from the name when not given.
+	Identifier *string `json:"identifier"`
 	// What it is called.
 	Name string `json:"name"`
 	// What it is for.
@@ -471,6 +491,8 @@ type CreateSkillInput struct {
 	Body string `json:"body"`
 	// Whether it guides a whole conversation.
 	Process bool `json:"process"`
+	// The tools that it declares; null declares none. Only administrators may give this.
+	AllowedTools []string `json:"allowedTools"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -713,6 +735,18 @@ type HighlightEvent struct {
 
 func (HighlightEvent) IsRunEvent() {}
 
+// Something still needs the object.
+type InUseRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// What needs it.
+	Uses []*Use `json:"uses"`
+}
+
+func (InUseRefusal) IsRefusal() {}
+
 // A person gave input.
 type InputEvent struct {
 	// Its place in the run, from 0, without gaps.
@@ -725,8 +759,6 @@ type InputEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
-	// The tool that asked.
-	Tool string `json:"tool"`
 	// The id of who answered.
 	DecidedBy *string `json:"decidedBy"`
 	// Names the turn that was answered.
@@ -786,6 +818,18 @@ type ModelCallEvent struct {
 }
 
 func (ModelCallEvent) IsRunEvent() {}
+
+// The version does not instruct.
+type NotInstructionRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// Every reason against it.
+	Reasons []StandingReason `json:"reasons"`
+}
+
+func (NotInstructionRefusal) IsRefusal() {}
 
 // There is something a person should know.
 type NoticeEvent struct {
@@ -901,8 +945,6 @@ type Provider struct {
 	Kind ProviderKind `json:"kind"`
 	// Its address; empty for a scripted one.
 	BaseURL string `json:"baseUrl"`
-	// Whether a key is set. The key itself cannot be read.
-	HasAPIKey bool `json:"hasApiKey"`
 	// Where its model runs.
 	TrustZone TrustZone `json:"trustZone"`
 	// The script of a scripted provider; null for others.
@@ -1550,6 +1592,18 @@ type SourceEdge struct {
 	Node *Source `json:"node"`
 }
 
+// The configuration changed since it was read. Make the change again on it as it is now.
+type StaleConfigurationRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The configuration as it is now.
+	Current *Configuration `json:"current"`
+}
+
+func (StaleConfigurationRefusal) IsRefusal() {}
+
 // The version changed since it was shown. Read the difference and post the current digest.
 type StaleDigestRefusal struct {
 	// The rule's verdict, for programs.
@@ -1566,6 +1620,30 @@ type StaleDigestRefusal struct {
 
 func (StaleDigestRefusal) IsRefusal() {}
 
+// The record changed since it was read. Make the change again on the record as it is now.
+type StaleRecordRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The record as it is now.
+	Current *Record `json:"current"`
+}
+
+func (StaleRecordRefusal) IsRefusal() {}
+
+// The skill changed since it was read. Make the change again on the text as it is now.
+type StaleSkillRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The skill as it is now.
+	Current *Skill `json:"current"`
+}
+
+func (StaleSkillRefusal) IsRefusal() {}
+
 // Whether a version may be composed as an instruction.
 type Standing struct {
 	// Whether it does.
@@ -1578,7 +1656,7 @@ type Standing struct {
 type StartRunInput struct {
 	// What to run with.
 	ConfigurationID string `json:"configurationId"`
-	// What is asked, in one message. Either this or `messages`; neither is needed with an invocation.
+	// What is asked, in one message. Either this or `messages`.
 	Prompt *string `json:"prompt"`
 	// What was said so far, the last message being the question.
 	Messages []*MessageInput `json:"messages"`
@@ -1658,6 +1736,8 @@ type SuspendedEvent struct {
 	At time.Time `json:"at"`
 	// What it waits for: WAITING_FOR_APPROVAL or WAITING_FOR_INPUT.
 	Status RunStatus `json:"status"`
+	// How many calls wait.
+	Calls int `json:"calls"`
 	// Names the waiting turn.
 	TurnDigest *string `json:"turnDigest"`
 }
@@ -1715,6 +1795,20 @@ type SyncReport struct {
 	// Every path with what became of it. No file is lost silently.
 	Items []*SyncItem `json:"items"`
 }
+
+// The source is being synced.
+type SyncRunningRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The id of who started the sync; null when it is not known.
+	StartedByID *string `json:"startedById"`
+	// When the sync ends at the latest.
+	Until time.Time `json:"until"`
+}
+
+func (SyncRunningRefusal) IsRefusal() {}
 
 // A source to read.
 type SyncSourceInput struct {
@@ -1843,7 +1937,7 @@ type UpdateAttachmentInput struct {
 	AttachmentID string `json:"attachmentId"`
 	// When the skill is composed.
 	LoadMode *LoadMode `json:"loadMode"`
-	// Its place among the configuration's attachments, from 0.
+	// Its place among the configuration's attachments, from 1; beyond the end is the end.
 	Position *int `json:"position"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -2027,7 +2121,17 @@ type UpdateUserPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
-// A person or a service account.
+// Something that needs an object.
+type Use struct {
+	// What it is.
+	Kind UseKind `json:"kind"`
+	// Its id.
+	ID string `json:"id"`
+	// The id of the skill it is about; null when it is about the source alone.
+	SkillID *string `json:"skillId"`
+}
+
+// A person or a service account. What it may do is shown to administrators and to itself.
 type User struct {
 	// The account's id.
 	ID string `json:"id"`
@@ -2035,14 +2139,14 @@ type User struct {
 	Name string `json:"name"`
 	// Whether a human being acts.
 	Kind UserKind `json:"kind"`
-	// Whether it may do everything.
-	Administrator bool `json:"administrator"`
-	// Whether it may sign in.
-	Enabled bool `json:"enabled"`
-	// What it was granted; an administrator may do everything besides.
+	// Whether it may do everything; null when the viewer may not know.
+	Administrator *bool `json:"administrator"`
+	// Whether it may sign in; null when the viewer may not know.
+	Enabled *bool `json:"enabled"`
+	// What it was granted; an administrator may do everything besides. Null when the viewer may not know.
 	Permissions []Permission `json:"permissions"`
-	// When it was added.
-	CreatedAt time.Time `json:"createdAt"`
+	// When it was added; null when the viewer may not know.
+	CreatedAt *time.Time `json:"createdAt"`
 }
 
 func (User) IsNode() {}
@@ -3823,6 +3927,56 @@ func (e *TrustZone) UnmarshalGQL(v any) error {
 }
 
 func (e TrustZone) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// What can need an object.
+type UseKind string
+
+const (
+	// An approval.
+	UseKindApproval UseKind = "APPROVAL"
+	// An attachment to a configuration.
+	UseKindAttachment UseKind = "ATTACHMENT"
+	// A revocation.
+	UseKindRevocation UseKind = "REVOCATION"
+	// A run that has not ended.
+	UseKindRun UseKind = "RUN"
+)
+
+var AllUseKind = []UseKind{
+	UseKindApproval,
+	UseKindAttachment,
+	UseKindRevocation,
+	UseKindRun,
+}
+
+func (e UseKind) IsValid() bool {
+	switch e {
+	case UseKindApproval, UseKindAttachment, UseKindRevocation, UseKindRun:
+		return true
+	}
+	return false
+}
+
+func (e UseKind) String() string {
+	return string(e)
+}
+
+func (e *UseKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = UseKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid UseKind", str)
+	}
+	return nil
+}
+
+func (e UseKind) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 

@@ -1,0 +1,121 @@
+package graph
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+func toConfiguration(c library.Configuration) *model.Configuration {
+	return &model.Configuration{
+		ID: configurationKind.id(c.ID), Name: c.Name, Model: c.Model, ContextWindow: positive(c.ContextWindow), SystemPrompt: c.SystemPrompt,
+		AllowedToolGroups: fromGroups(c.AllowedToolGroups), RequireSecondApprover: c.RequireSecondApprover,
+		SnippetsInCallerSystemMessage: c.SnippetsInCallerSystemPrompt, MaxIterations: positive(c.MaxIterations),
+		AllowedUserIds: userKind.ids(c.AllowedUserIDs), Revision: c.Revision, CreatedAt: c.CreatedAt, Domain: c,
+	}
+}
+
+func configurationConnection(w window, read []library.Configuration) *model.ConfigurationConnection {
+	c := &model.ConfigurationConnection{}
+	key := func(c library.Configuration) uuid.UUID { return c.ID }
+	c.Nodes, c.Edges, c.PageInfo = connect(w, oldestFirst(read, key), rowKey(key), toConfiguration,
+		func(cursor string, n *model.Configuration) *model.ConfigurationEdge {
+			return &model.ConfigurationEdge{Cursor: cursor, Node: n}
+		})
+	return c
+}
+
+// fromGroups writes tool groups; nil, which allows all, stays nil.
+func fromGroups(groups []tool.Group) []string {
+	if groups == nil {
+		return nil
+	}
+	out := make([]string, len(groups))
+	for i, g := range groups {
+		out[i] = string(g)
+	}
+	return out
+}
+
+// toGroups reads tool groups; null, which allows all, stays nil.
+func toGroups(names []string) []tool.Group {
+	if names == nil {
+		return nil
+	}
+	out := make([]tool.Group, len(names))
+	for i, n := range names {
+		out[i] = tool.Group(n)
+	}
+	return out
+}
+
+// configurationUpdate reads a change of a configuration.
+func configurationUpdate(in model.UpdateConfigurationInput) (library.ConfigurationUpdate, error) {
+	id, err := configurationKind.row(in.ConfigurationID)
+	if err != nil {
+		return library.ConfigurationUpdate{}, err
+	}
+	provider, err := providerKind.optional(in.ProviderID)
+	if err != nil {
+		return library.ConfigurationUpdate{}, err
+	}
+	out := library.ConfigurationUpdate{
+		ID: id, Revision: in.Revision, Name: in.Name, ProviderID: provider, Model: in.Model, SystemPrompt: in.SystemPrompt,
+		RequireSecondApprover: in.RequireSecondApprover, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemMessage,
+		ContextWindow: orZero(in.ContextWindow.ValueOK()), MaxIterations: orZero(in.MaxIterations.ValueOK()),
+	}
+	if groups, set := in.AllowedToolGroups.ValueOK(); set {
+		all := toGroups(groups)
+		out.AllowedToolGroups = &all
+	}
+	if in.AllowedUserIds != nil {
+		users, err := userKind.rows(in.AllowedUserIds)
+		if err != nil {
+			return library.ConfigurationUpdate{}, err
+		}
+		out.AllowedUserIDs = &users
+	}
+	return out, nil
+}
+
+// orZero reads a number for which null says zero and absence says nothing.
+func orZero(n *int, set bool) *int {
+	if set && n == nil {
+		return new(int)
+	}
+	return n
+}
+
+func toAttachment(o library.Offered) *model.Attachment {
+	a := o.Attachment
+	return &model.Attachment{
+		ID: attachmentKind.id(a.ID), Skill: toSkill(o.Dossier), ConfigurationID: configurationKind.id(a.ConfigurationID),
+		LoadMode: loadModes.out(a.LoadMode), Position: a.Position, CreatedAt: a.CreatedAt,
+	}
+}
+
+func attachmentKey(o library.Offered) string { return o.Attachment.ID.String() }
+
+func attachmentConnection(w window, read []library.Offered) *model.AttachmentConnection {
+	c := &model.AttachmentConnection{}
+	c.Nodes, c.Edges, c.PageInfo = connect(w, read, attachmentKey, toAttachment,
+		func(cursor string, n *model.Attachment) *model.AttachmentEdge { return &model.AttachmentEdge{Cursor: cursor, Node: n} })
+	return c
+}
+
+func toProvider(p library.Provider) *model.Provider {
+	return &model.Provider{
+		ID: providerKind.id(p.ID), Name: p.Name, Kind: providerKinds.out(p.Kind), BaseURL: p.BaseURL,
+		TrustZone: trustZones.out(p.TrustZone), Script: given(p.Script),
+	}
+}
+
+func providerConnection(w window, read []library.Provider) *model.ProviderConnection {
+	c := &model.ProviderConnection{}
+	key := func(p library.Provider) uuid.UUID { return p.ID }
+	c.Nodes, c.Edges, c.PageInfo = connect(w, oldestFirst(read, key), rowKey(key), toProvider,
+		func(cursor string, n *model.Provider) *model.ProviderEdge { return &model.ProviderEdge{Cursor: cursor, Node: n} })
+	return c
+}

@@ -1,0 +1,115 @@
+package graph
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/skill"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// enum maps the values of an enum of the API to the constants of a room and back. There is one way of writing: the constant in upper case, with an
+// underscore where a permission has a colon.
+type enum[G, D ~string] struct {
+	in map[G]D
+}
+
+func mapping[G, D ~string](constants ...D) enum[G, D] {
+	e := enum[G, D]{in: make(map[G]D, len(constants))}
+	for _, d := range constants {
+		e.in[e.out(d)] = d
+	}
+	return e
+}
+
+// out is a room's constant as the API writes it.
+func (enum[G, D]) out(d D) G { return G(strings.ReplaceAll(strings.ToUpper(string(d)), ":", "_")) }
+
+// maybe is out for a constant that may be empty, which says that there is none.
+func (e enum[G, D]) maybe(d D) *G {
+	if d == "" {
+		return nil
+	}
+	g := e.out(d)
+	return &g
+}
+
+// outs is out for a list.
+func (e enum[G, D]) outs(ds []D) []G {
+	out := make([]G, len(ds))
+	for i, d := range ds {
+		out[i] = e.out(d)
+	}
+	return out
+}
+
+// optional is the constant behind a value that need not be given.
+func (e enum[G, D]) optional(g *G) *D {
+	if g == nil {
+		return nil
+	}
+	d := e.in[*g]
+	return &d
+}
+
+// ins is the constants behind a list.
+func (e enum[G, D]) ins(gs []G) []D {
+	out := make([]D, len(gs))
+	for i, g := range gs {
+		out[i] = e.in[g]
+	}
+	return out
+}
+
+// The mappings. A test holds each against the constants that its room declares and the values that the schema has.
+var (
+	userKinds   = mapping[model.UserKind](actor.Person, actor.ServiceAccount)
+	permissions = mapping[model.Permission](actor.Permissions...)
+
+	sourceTypes   = mapping[model.SourceType](library.SingleFile, library.Repo, library.Marketplace, library.Authored)
+	syncStatuses  = mapping[model.SyncStatus](library.NeverSynced, library.Syncing, library.SyncOK, library.SyncPartial, library.SyncError)
+	itemStatuses  = mapping[model.SyncItemStatus](library.ItemLoaded, library.ItemRepaired, library.ItemRejected, library.ItemSkipped, library.ItemUnchanged, library.ItemOrphaned)
+	loadModes     = mapping[model.LoadMode](library.Always, library.OnDemand)
+	providerKinds = mapping[model.ProviderKind](library.OpenAICompatible, library.Anthropic, library.Scripted)
+	trustZones    = mapping[model.TrustZone](library.ZoneLocal, library.ZonePrivateHosted, library.ZoneEUExternal, library.ZoneGlobalExternal)
+
+	trustLevels     = mapping[model.TrustLevel](skill.Untrusted, skill.Community, skill.Verified, skill.FirstParty)
+	supportStatuses = mapping[model.SupportStatus](skill.SupportFull, skill.SupportPartial)
+	parseStatuses   = mapping[model.ParseStatus](skill.ParseOK, skill.ParseRepaired)
+	severities      = mapping[model.Severity](skill.SeverityInfo, skill.SeverityWarning, skill.SeverityHigh)
+	standingReasons = mapping[model.StandingReason](skill.ReasonNoApproval, skill.ReasonRevoked, skill.ReasonBelowThreshold, skill.ReasonNotAdmitted,
+		skill.ReasonIntegrityFailed, skill.ReasonLegacy, skill.ReasonBundleChanged)
+	diffKinds     = mapping[model.DiffLineKind](skill.DiffHeading, skill.DiffContext, skill.DiffAdded, skill.DiffRemoved)
+	obstacleCodes = mapping[model.ObstacleCode](skill.ObstacleOrphaned, skill.ObstacleIntegrityFailed, skill.ObstacleLegacy, skill.ObstacleStaleDigest,
+		skill.ObstacleProcessUnreadable, skill.ObstacleInvisibleCharacters)
+
+	toolEffects  = mapping[model.ToolEffect](tool.ReadOnly, tool.IdempotentWrite, tool.NonIdempotentWrite)
+	completeness = mapping[model.WriteCompleteness](tool.Complete, tool.Partial)
+	messageRoles = mapping[model.MessageRole](prompt.System, prompt.User, prompt.Assistant)
+
+	runStatuses = mapping[model.RunStatus](run.Statuses...)
+	runOutcomes = mapping[model.RunOutcome](run.OutcomeCompleted, run.OutcomeAwaitingApproval, run.OutcomeAwaitingInput, run.OutcomeSuspendFailed,
+		run.OutcomeGuardrailBlocked, run.OutcomeGuardrailApprovalRequired, run.OutcomeFailed, run.OutcomeCancelled, run.OutcomeRequeued, run.OutcomeLeaseLost)
+	runReasons = mapping[model.TerminationReason](run.ReasonCompleted, run.ReasonMaxIterations, run.ReasonBudgetExhausted, run.ReasonPolicyDenied,
+		run.ReasonApprovalDenied, run.ReasonProviderFailed, run.ReasonCancelled, run.ReasonRetriesExhausted, run.ReasonNotRetryable,
+		run.ReasonContextTruncated, run.ReasonInstructionWithdrawn, run.ReasonSecondApproverRequired, run.ReasonSuspendFailed,
+		run.ReasonGuardrailBlocked, run.ReasonGuardrailApproval)
+	pinWays     = mapping[model.RunPinWay](run.WayAlways, run.WayInvoked, run.WayForced, run.WayLoaded)
+	noticeCodes = mapping[model.RunNoticeCode](run.NoticeIntegritySkipped, run.NoticeDroppedForSize, run.NoticeProcessSkipped, run.NoticeInstructionGone,
+		run.NoticePreviewMoved, run.NoticeSecondApprover, run.NoticeUnreadableProcess)
+	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventDecision,
+		run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled)
+	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)
+	denialReasons = mapping[model.DenialReason](agent.Variant, agent.Skip)
+
+	// What the rules and the trail name is written in the API's way already; the schema is held against their constants.
+	refusalCodes = mapping[model.RefusalCode, fault.Code]()
+	auditEvents  = mapping[model.AuditEvent, audit.Event]()
+)

@@ -1,4 +1,0 @@
-package graph
-
-// Resolver roots.
-type Resolver struct{}
