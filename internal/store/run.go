@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/ent"
+	"github.com/countersign/countersign/ent/predicate"
+	entrun "github.com/countersign/countersign/ent/run"
+	"github.com/countersign/countersign/ent/runevent"
+	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
+)
+
+// plainRun are the columns that a run is read from: its request and state are read
+// on their own, because they are large and sealed.
+var plainRun = slices.DeleteFunc(slices.Clone(entrun.Columns), func(column string) bool {
+	return column == entrun.FieldRequest || column == entrun.FieldState
+})
+
+// Run implements agent.Store.
+func (s *Store) Run(ctx context.Context, id uuid.UUID) (agent.Run, error) {
+	rows, err := s.client.Run.Query().Where(entrun.ID(id)).Select(plainRun...).All(ctx)
+	if err != nil {
+		return agent.Run{}, reading(ctx, err, "run")
+	}
+	if len(rows) == 0 {
+		return agent.Run{}, fault.New(fault.NotFound, "There is no such run.")
+	}
+	return s.toRun(ctx, rows[0])
+}
+
+// Runs implements agent.Store.
+func (s *Store) Runs(ctx context.Context, filter agent.Filter, page agent.Page) ([]agent.Run, error) {
+	p := paged{page.Cursor, page.Limit, page.Backward, true}
+	rows, err := s.client.Run.Query().Where(append(runConditions(filter), p.on)...).Select(plainRun...).All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "run")
+	}
+	out := make([]agent.Run, len(rows))
+	for i, row := range in(p, rows) {
+		if out[i], err = s.toRun(ctx, row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func runConditions(filter agent.Filter) []predicate.Run {
+	var conditions []predicate.Run
+	if len(filter.Statuses) > 0 {
+		conditions = append(conditions, entrun.StatusIn(texts(filter.Statuses)...))
+	}
+	if filter.InitiatorID != nil {
+		conditions = append(conditions, entrun.InitiatorID(*filter.InitiatorID))
+	}
+	if filter.ConfigurationID != nil {
+		conditions = append(conditions, entrun.ConfigurationID(*filter.ConfigurationID))
+	}
+	if filter.SkillID != nil {
+		conditions = append(conditions, entrun.InvokedSkillID(*filter.SkillID))
+	}
+	return conditions
+}
+
+func texts[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// toRun maps a row. Its JSON is the store's own: what cannot be read there is an
+// error, because the zero value of an allow-list or of pins would lift a limit.
+func (s *Store) toRun(ctx context.Context, row *ent.Run) (agent.Run, error) {
+	r := agent.Run{
+		ID: row.ID, Status: run.Status(row.Status), Outcome: run.Outcome(row.Outcome), Reason: run.Reason(row.TerminationReason),
+		Truncated: row.Truncated, Message: row.Message, Answer: s.answer(ctx, row), InitiatorID: row.InitiatorID,
+		ConfigurationID: row.ConfigurationID, MaxIterations: row.MaxIterations, Suspension: row.Suspension,
+		TurnDigest: row.TurnDigest, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Events: row.NextSeq,
+		CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt), FinishedAt: utc(row.FinishedAt),
+	}
+	var bad error
+	field(&bad, &r.Invocation, row.Invocation)
+	field(&bad, &r.Forced, row.ForcedSkillIds)
+	field(&bad, &r.SkillAllowList, row.SkillAllowList)
+	field(&bad, &r.CallerTools, row.CallerTools)
+	field(&bad, &r.Pins, row.Pins)
+	field(&bad, &r.Notices, row.Notices)
+	field[*tool.Progress](&bad, &r.Progress, row.Progress)
+	field[*tool.Record](&bad, &r.Highlight, row.Highlight)
+	field(&bad, &r.Fence, row.Fence)
+	field(&bad, &r.Usage, row.Usage)
+	if bad != nil {
+		return agent.Run{}, fault.Wrap(fault.Internal, bad, "run %s cannot be read", row.ID)
+	}
+	return r, nil
+}
+
+// field reads one JSON column unless an earlier one was bad.
+func field[T any](bad *error, to *T, text string) {
+	if *bad == nil {
+		*to, *bad = decoded[T](text)
+	}
+}
+
+// answer opens a run's answer. One that cannot be opened is left out and logged:
+// the run's outcome stands without it.
+func (s *Store) answer(ctx context.Context, row *ent.Run) string {
+	text, err := s.secret(place{string(runs), "answer", row.ID.String()}, row.Answer)
+	if err != nil {
+		s.log.ErrorContext(ctx, "a run's answer cannot be read", "run", row.ID, "error", err)
+	}
+	return text
+}
+
+// Request implements agent.Store.
+func (s *Store) Request(ctx context.Context, id uuid.UUID) (agent.Request, error) {
+	return unsealed[agent.Request](ctx, s, id, entrun.FieldRequest)
+}
+
+// State implements agent.Store.
+func (s *Store) State(ctx context.Context, id uuid.UUID) (agent.State, error) {
+	return unsealed[agent.State](ctx, s, id, entrun.FieldState)
+}
+
+// unsealed reads one sealed JSON column of a run.
+func unsealed[T any](ctx context.Context, s *Store, id uuid.UUID, column string) (T, error) {
+	var none T
+	rows, err := s.client.Run.Query().Where(entrun.ID(id)).Select(entrun.FieldID, column).All(ctx)
+	if err != nil {
+		return none, reading(ctx, err, "run")
+	}
+	if len(rows) == 0 {
+		return none, fault.New(fault.NotFound, "There is no such run.")
+	}
+	sealed := rows[0].Request
+	if column == entrun.FieldState {
+		sealed = rows[0].State
+	}
+	if sealed == "" {
+		return none, fault.New(fault.NotFound, "The run no longer has a %s.", column)
+	}
+	seals, err := s.seals()
+	if err != nil {
+		return none, err
+	}
+	text, err := seals.open(place{string(runs), column, id.String()}, sealed)
+	if err == nil {
+		var v T
+		if v, err = decoded[T](text); err == nil {
+			return v, nil
+		}
+	}
+	s.log.ErrorContext(ctx, "what a run kept cannot be read", "run", id, "column", column, "error", err)
+	return none, fault.Refuse(fault.StateUnreadable, "The run's stored %s cannot be read; its operator has to look at it.", column)
+}
+
+// Events implements agent.Store.
+func (s *Store) Events(ctx context.Context, id uuid.UUID, after, limit int) ([]run.Event, error) {
+	rows, err := s.client.RunEvent.Query().Where(runevent.RunID(id), runevent.SequenceGT(after)).
+		Order(runevent.BySequence()).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "run event")
+	}
+	events := make([]run.Event, len(rows))
+	for i, row := range rows {
+		if events[i], err = toEvent(row); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
+// LastDecision implements agent.Store.
+func (s *Store) LastDecision(ctx context.Context, id uuid.UUID) (run.Event, bool, error) {
+	rows, err := s.client.RunEvent.Query().Where(runevent.RunID(id), runevent.Kind(string(run.EventDecision))).
+		Order(runevent.BySequence(entsql.OrderDesc())).Limit(1).All(ctx)
+	if err != nil {
+		return run.Event{}, false, reading(ctx, err, "run event")
+	}
+	if len(rows) == 0 {
+		return run.Event{}, false, nil
+	}
+	event, err := toEvent(rows[0])
+	return event, err == nil, err
+}
+
+func toEvent(row *ent.RunEvent) (run.Event, error) {
+	data, err := decoded[run.EventData](row.Data)
+	if err != nil {
+		return run.Event{}, fault.Wrap(fault.Internal, err, "event %d of run %s cannot be read", row.Sequence, row.RunID)
+	}
+	return run.Event{
+		Sequence: row.Sequence, Kind: run.EventKind(row.Kind), Round: row.Round, DurationMS: row.DurationMs,
+		At: row.At.UTC(), Data: data,
+	}, nil
+}
+
+// Queued implements agent.Store. The condition names the one status, so that the
+// queue's index serves it.
+func (s *Store) Queued(ctx context.Context, limit int) ([]uuid.UUID, error) {
+	ids, err := s.client.Run.Query().Where(func(q *entsql.Selector) {
+		q.Where(entsql.ExprP(fmt.Sprintf("status = '%s'", run.Queued)))
+	}).Order(entrun.ByCreatedAt(), entrun.ByID()).Limit(limit).IDs(ctx)
+	return ids, failed(ctx, err, "read the queue")
+}
+
+// PinnedOpen implements agent.Store.
+func (s *Store) PinnedOpen(ctx context.Context, skills []uuid.UUID) ([]uuid.UUID, error) {
+	var ids []uuid.UUID
+	err := s.openPins(ctx, func(id uuid.UUID, pin run.Pin) {
+		if slices.Contains(skills, pin.Skill) && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	})
+	return ids, err
+}
+
+// openPins shows every pin of every open run, by run.
+func (s *Store) openPins(ctx context.Context, each func(id uuid.UUID, pin run.Pin)) error {
+	open := slices.DeleteFunc(slices.Clone(run.Statuses), run.Status.Terminal)
+	rows, err := s.client.Run.Query().Where(entrun.StatusIn(texts(open)...), entrun.PinsContains(`"skill"`)).
+		Order(entrun.ByID()).Select(entrun.FieldID, entrun.FieldPins).All(ctx)
+	if err != nil {
+		return failed(ctx, err, "read the pins of open runs")
+	}
+	for _, row := range rows {
+		pins, err := decoded[run.Pins](row.Pins)
+		if err != nil {
+			return fault.Wrap(fault.Internal, err, "the pins of run %s cannot be read", row.ID)
+		}
+		for _, pin := range pins {
+			each(row.ID, pin)
+		}
+	}
+	return nil
+}
