@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/ingest"
 	"github.com/countersign/countersign/internal/library"
-	"github.com/countersign/countersign/internal/live"
+	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
@@ -57,13 +57,19 @@ var skillFiles = fstest.MapFS{
 // each runs a test over both databases.
 func each(t *testing.T, test func(*house)) {
 	t.Helper()
-	bell := live.NewHub()
-	storetest.EachWith(t, store.Options{Bell: bell}, func(t *testing.T, s *store.Store) { test(build(t, s, bell, s)) })
+	for _, database := range storetest.URLs {
+		t.Run(database.Name, func(t *testing.T) {
+			t.Parallel()
+			rings := newBell()
+			s := storetest.OpenAt(t, database.URL(t), store.Options{Bell: rings})
+			test(build(t, s, rings, s))
+		})
+	}
 }
 
 // build furnishes a house; the runtime writes through applied, which may be a store
 // that a test interferes with.
-func build(t *testing.T, s *store.Store, bell *live.Hub, applied agent.Store) *house {
+func build(t *testing.T, s *store.Store, rings *bell, applied agent.Store) *house {
 	t.Helper()
 	h := &house{t: t, store: s, model: &fakeModel{}}
 	w := world.Real()
@@ -76,7 +82,7 @@ func build(t *testing.T, s *store.Store, bell *live.Hub, applied agent.Store) *h
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
 	h.agent = agent.New(agent.Parts{
 		Store: applied, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models{h.model}, Tools: tools, World: w, Bell: bell, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Models: models{h.model}, Tools: tools, World: w, Bell: rings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -312,3 +318,31 @@ func calls(pairs ...string) []prompt.Call {
 
 // fix is the write that the tests propose.
 const fix = `{"id":"hello","fields":{"text":"Hello"}}`
+
+type bell struct {
+	mu sync.Mutex
+	at map[change.Topic][]chan struct{}
+}
+
+func newBell() *bell { return &bell{at: map[change.Topic][]chan struct{}{}} }
+
+func (b *bell) Ring(topics ...change.Topic) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, topic := range topics {
+		for _, c := range b.at[topic] {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (b *bell) Listen(topic change.Topic) (<-chan struct{}, func()) {
+	c := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.at[topic] = append(b.at[topic], c)
+	return c, func() {}
+}

@@ -57,6 +57,11 @@ func (l *Library) Configuration(ctx context.Context, id uuid.UUID) (Configuratio
 	return l.Store.Configuration(ctx, id)
 }
 
+// Source is the source as the runtime needs it.
+func (l *Library) Source(ctx context.Context, id uuid.UUID) (Source, error) {
+	return l.Store.Source(ctx, id)
+}
+
 // Provider reads a provider for the runtime, with its key.
 func (l *Library) Provider(ctx context.Context, id uuid.UUID) (Provider, error) {
 	return l.Store.Provider(ctx, id)
