@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -465,5 +464,3 @@ func TestCancel(t *testing.T) {
 		})
 	})
 }
-
-var errDisk = errors.New("the disk is full")

@@ -17,10 +17,10 @@ import (
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/builtin"
+	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/ingest"
 	"github.com/countersign/countersign/internal/library"
-	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
@@ -43,6 +43,7 @@ type house struct {
 	admin   actor.Actor
 	source  library.Source
 	config  library.Configuration
+	drain   func() // stops the worker and waits for its segments
 }
 
 // skillFiles is the repository the tests sync: a process, a style, and a reference
@@ -57,12 +58,17 @@ var skillFiles = fstest.MapFS{
 // each runs a test over both databases.
 func each(t *testing.T, test func(*house)) {
 	t.Helper()
+	meddled(t, func(s *store.Store) agent.Store { return s }, test)
+}
+
+// meddled is each with a store that the test stands in front of.
+func meddled(t *testing.T, meddle func(*store.Store) agent.Store, test func(*house)) {
+	t.Helper()
 	for _, database := range storetest.URLs {
 		t.Run(database.Name, func(t *testing.T) {
-			t.Parallel()
 			rings := newBell()
 			s := storetest.OpenAt(t, database.URL(t), store.Options{Bell: rings})
-			test(build(t, s, rings, s))
+			test(build(t, s, rings, meddle(s)))
 		})
 	}
 }
@@ -87,7 +93,8 @@ func build(t *testing.T, s *store.Store, rings *bell, applied agent.Store) *hous
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); h.agent.Work(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
+	h.drain = func() { stop(); <-done }
+	t.Cleanup(h.drain)
 	h.furnish()
 	return h
 }
