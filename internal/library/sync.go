@@ -58,9 +58,10 @@ func (l *Library) Sync(ctx context.Context, by actor.Actor, sourceID uuid.UUID) 
 // SyncRun is a sync that holds its source's lease and waits to be run, once. One
 // that is never run is taken over when its lease ends.
 type SyncRun struct {
-	Source Source
-	Until  time.Time // the lease
+	SourceID uuid.UUID
+	Until    time.Time // the lease
 
+	source  Source // as it was when the lease was taken
 	library *Library
 	by      actor.Actor
 	owner   string
@@ -88,7 +89,7 @@ func (l *Library) BeginSync(ctx context.Context, by actor.Actor, sourceID uuid.U
 		if err := syncable(source, now); err != nil {
 			return change.Change{}, err
 		}
-		s.Source, s.Until = source, now.Add(v.SyncMax+leaseMargin)
+		s.SourceID, s.source, s.Until = source.ID, source, now.Add(v.SyncMax+leaseMargin)
 		return change.Change{
 			Updates: []change.Update{{
 				Table: sourcesTable, ID: sourceID, If: []change.Value{sourceLeaseOwner.Is(source.LeaseOwner), sourceLeaseUntil.Maybe(source.LeaseUntil)},
@@ -128,11 +129,11 @@ func (s *SyncRun) Run(ctx context.Context) (Report, error) {
 	l := s.library
 	ctx, cancel := context.WithTimeout(ctx, s.max)
 	defer cancel()
-	defer l.register(s.Source.ID, cancel)()
+	defer l.register(s.SourceID, cancel)()
 
-	last := SyncProgress{SourceID: s.Source.ID}
+	last := SyncProgress{SourceID: s.SourceID}
 	fetched, err := l.Fetcher.Fetch(ctx, Origin{
-		Type: s.Source.Type, URL: s.Source.URL, Ref: s.Source.Ref, PinnedCommit: s.Source.PinnedCommit, Token: s.Source.AccessToken,
+		Type: s.source.Type, URL: s.source.URL, Ref: s.source.Ref, PinnedCommit: s.source.PinnedCommit, Token: s.source.AccessToken,
 	}, FetchLimits{Files: s.files}, func(p Progress) {
 		last.Progress = p
 		l.progressed(last)
@@ -161,7 +162,7 @@ func (s *SyncRun) store(ctx context.Context, fetched Fetched) (Report, error) {
 	l := s.library
 	var report Report
 	err := l.retried(ctx, "the source's skills", func() (change.Change, error) {
-		source, err := l.Store.Source(ctx, s.Source.ID)
+		source, err := l.Store.Source(ctx, s.SourceID)
 		if err != nil {
 			return change.Change{}, err
 		}
@@ -189,7 +190,7 @@ func (s *SyncRun) store(ctx context.Context, fetched Fetched) (Report, error) {
 // stillOurs refuses to store what was read from somewhere else than the source
 // names now, or under a lease that is lost.
 func (s *SyncRun) stillOurs(now Source) error {
-	read := s.Source
+	read := s.source
 	switch {
 	case now.LeaseOwner != s.owner:
 		return errTakenOver
@@ -252,18 +253,18 @@ func (s *SyncRun) fail(ctx context.Context, cause error) error {
 	reason := reasonOf(cause)
 	c := change.Change{
 		Updates: []change.Update{{
-			Table: sourcesTable, ID: s.Source.ID, If: []change.Value{sourceLeaseOwner.Is(s.owner)},
+			Table: sourcesTable, ID: s.SourceID, If: []change.Value{sourceLeaseOwner.Is(s.owner)},
 			Set: []change.Value{
 				sourceSyncStatus.To(SyncError), sourceSyncError.To(clip(reason, 1000)), sourceLeaseOwner.To(""), sourceLeaseUntil.Null(),
 			},
 		}},
-		Audit: []audit.Entry{audit.Record(l.World, s.by, audit.SourceSynced).About(s.Source.ID, uuid.Nil, "").
+		Audit: []audit.Entry{audit.Record(l.World, s.by, audit.SourceSynced).About(s.SourceID, uuid.Nil, "").
 			With("status", string(SyncError)).With("kind", string(cmp.Or(codeOf(cause), string(fault.KindOf(cause)))))},
-		Ring: []change.Topic{change.SourceTopic(s.Source.ID)},
+		Ring: []change.Topic{change.SourceTopic(s.SourceID)},
 	}
 	var mismatch *fingerprintMismatch
 	if errors.As(cause, &mismatch) {
-		c.Audit = append(c.Audit, audit.Record(l.World, s.by, audit.FingerprintRejected).About(s.Source.ID, uuid.Nil, "").
+		c.Audit = append(c.Audit, audit.Record(l.World, s.by, audit.FingerprintRejected).About(s.SourceID, uuid.Nil, "").
 			With("expected", mismatch.expected).With("computed", mismatch.computed))
 	}
 	out, err := change.One(ctx, l.Store, c)
