@@ -76,7 +76,9 @@ func TestPreview(t *testing.T) {
 			t.Errorf("got %s", got[1])
 		}
 	})
+}
 
+func TestPreviewOfLongText(t *testing.T) {
 	t.Run("G7 a change in a long text is shown with what stands around it", func(t *testing.T) {
 		s := newSite(t)
 		long := strings.Repeat("All work and no play. ", 100)
@@ -121,7 +123,9 @@ func TestPreview(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
 
+func TestPreviewBinds(t *testing.T) {
 	t.Run("R12 a preview moves with the current text, wherever in it the change is", func(t *testing.T) {
 		s := newSite(t)
 		words := strings.Repeat("word ", 2000)

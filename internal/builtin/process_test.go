@@ -62,6 +62,7 @@ func TestHighlightRecord(t *testing.T) {
 		{"C2 an element that is the subject can be highlighted", &intro, intro, ""},
 		{"C2 without a subject nothing can", nil, home, "no_subject"},
 		{"C2 an element of another page cannot", &team, intro, "not_a_target"},
+		{"C2 a file that is named like a page is no page", &tool.Record{Table: content.FileTable, ID: "home"}, intro, "not_a_target"},
 		{"C2 a neighbour of an element cannot", &intro, tool.Record{Table: content.ElementTable, ID: "more"}, "not_a_target"},
 		{"C2 the page of an element cannot", &intro, home, "not_a_target"},
 		{"C2 a subpage cannot", &home, team, "not_a_target"},

@@ -40,7 +40,9 @@ func TestReads(t *testing.T) {
 		s.t = t
 		s.want(editor, "read_record", `{"table":"page","id":"team"}`, `{"table":"page","id":"team","parentId":"home","path":"/team","revision":1,"fields":{"slug":"team","title":"Team"}}`)
 	})
+}
 
+func TestHistoryAndArguments(t *testing.T) {
 	t.Run("a history names what each revision set, newest first", func(t *testing.T) {
 		s := newSite(t)
 		s.do(editor, "update_page_metadata", `{"id":"home","fields":{"title":"Start","description":""}}`)
@@ -55,7 +57,7 @@ func TestReads(t *testing.T) {
 	})
 
 	t.Run("invalid arguments are errors that name the field", func(t *testing.T) {
-		s.t = t
+		s := newSite(t)
 		for name, args := range map[string]string{
 			"list_pages":     `{"depth":0}`,
 			"get_page":       `{}`,

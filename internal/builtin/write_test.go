@@ -110,7 +110,9 @@ func TestUpdate(t *testing.T) {
 			t.Errorf("the log gets %v", answer.Failure)
 		}
 	})
+}
 
+func TestWrites(t *testing.T) {
 	t.Run("R7 a call that is executed again writes once and answers alike", func(t *testing.T) {
 		s := newSite(t)
 		for name, args := range samples {

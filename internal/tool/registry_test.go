@@ -95,14 +95,14 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestExecute(t *testing.T) {
-	run := func(t *testing.T, execute func(Call) (Result, error)) Answer {
-		t.Helper()
-		r := registryOf(t, fake{spec: named("x"), execute: execute})
-		return r.Execute(context.Background(), "x", Call{Arguments: json.RawMessage(`{}`)})
-	}
-	target := Record{Table: "page", ID: "home"}
+// run executes one call of a tool that does this.
+func run(t *testing.T, execute func(Call) (Result, error)) Answer {
+	t.Helper()
+	r := registryOf(t, fake{spec: named("x"), execute: execute})
+	return r.Execute(context.Background(), "x", Call{Arguments: json.RawMessage(`{}`)})
+}
 
+func TestExecute(t *testing.T) {
 	t.Run("G4 an unknown tool is a generic error", func(t *testing.T) {
 		answer := registryOf(t).Execute(context.Background(), "nobody_knows", Call{})
 		if !answer.Result.IsError || answer.Result.Token != TokenUnknownTool {
@@ -126,7 +126,7 @@ func TestExecute(t *testing.T) {
 	})
 	t.Run("G6 a tool cannot raise the hook flag itself", func(t *testing.T) {
 		answer := run(t, func(Call) (Result, error) {
-			r := Wrote("ok", "update", target, Complete)
+			r := Wrote("ok", "update", Record{Table: "page", ID: "home"}, Complete)
 			r.HookFailedAfterWrite = true
 			return r, nil
 		})
@@ -134,6 +134,10 @@ func TestExecute(t *testing.T) {
 			t.Error("it could")
 		}
 	})
+}
+
+func TestHookFailures(t *testing.T) {
+	target := Record{Table: "page", ID: "home"}
 	for _, c := range []struct {
 		name   string
 		writes []error // how the hooks of each write went

@@ -10,10 +10,10 @@ import (
 	"github.com/countersign/countersign/internal/content"
 )
 
-func hooks(t *testing.T, open Open) {
-	edit := content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Start", "keywords": "a"}}
+var edit = content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Start", "keywords": "a"}}
 
-	t.Run("G6 a hook is told of the write that is durable", func(t *testing.T) {
+var hooks = []behaviour{
+	{"G6 a hook is told of the write that is durable", func(t *testing.T, open Open) {
 		var told []content.Event
 		var s *site
 		s = newSite(t, open, hookFunc(func(ctx context.Context, e content.Event) error {
@@ -32,9 +32,8 @@ func hooks(t *testing.T, open Open) {
 		if last.Kind != content.KindUpdate || last.By.ID != editor.ID || !cmp.Equal(last.Fields, []string{"title", "keywords"}) {
 			t.Errorf("told %+v", last)
 		}
-	})
-
-	t.Run("G6 a hook that fails after the write is reported beside it and undoes nothing", func(t *testing.T) {
+	}},
+	{"G6 a hook that fails after the write is reported beside it and undoes nothing", func(t *testing.T, open Open) {
 		calls := 0
 		failing := hookFunc(func(context.Context, content.Event) error { calls++; return errHook })
 		s := newSite(t, open, failing, failing)
@@ -50,16 +49,14 @@ func hooks(t *testing.T, open Open) {
 		if now, _ := s.Read(s.ctx, editor, content.PageTable, "home"); now.Fields["title"] != "Start" {
 			t.Error("the write did not stand")
 		}
-	})
-
-	t.Run("G6 a hook that panics is a hook that failed", func(t *testing.T) {
+	}},
+	{"G6 a hook that panics is a hook that failed", func(t *testing.T, open Open) {
 		s := newSite(t, open, hookFunc(func(context.Context, content.Event) error { panic("hook") }))
 		if out, err := s.Create(s.ctx, admin, content.Creation{Table: content.FileTable, Fields: map[string]any{"name": "logo"}}); err != nil || !out.HookFailed() {
 			t.Errorf("got %+v, %v", out, err)
 		}
-	})
-
-	t.Run("G6 a hook works on although the caller has gone", func(t *testing.T) {
+	}},
+	{"G6 a hook works on although the caller has gone", func(t *testing.T, open Open) {
 		ctx, cancel := context.WithCancel(context.Background())
 		s := newSite(t, open, hookFunc(func(ctx context.Context, e content.Event) error {
 			cancel()
@@ -69,9 +66,8 @@ func hooks(t *testing.T, open Open) {
 		if err != nil || out.HookFailed() {
 			t.Errorf("got %+v, %v", out, err)
 		}
-	})
-
-	t.Run("G9 a planned field that a hook put back did not take", func(t *testing.T) {
+	}},
+	{"G9 a planned field that a hook put back did not take", func(t *testing.T, open Open) {
 		var s *site
 		s = newSite(t, open, hookFunc(func(ctx context.Context, e content.Event) error {
 			if e.By.ID != editor.ID {
@@ -85,9 +81,8 @@ func hooks(t *testing.T, open Open) {
 		if diff := cmp.Diff([]string{"keywords"}, out.Missed); diff != "" || out.HookFailed() || out.Record.Fields["title"] != "Start" {
 			t.Errorf("got %+v: %s", out, diff)
 		}
-	})
-
-	t.Run("R7 a repeated call tells the hooks again, because nobody knows whether they were told", func(t *testing.T) {
+	}},
+	{"R7 a repeated call tells the hooks again, because nobody knows whether they were told", func(t *testing.T, open Open) {
 		told := 0
 		s := newSite(t, open, hookFunc(func(context.Context, content.Event) error { told++; return nil }))
 		s.page("home", "", map[string]any{})
@@ -98,5 +93,5 @@ func hooks(t *testing.T, open Open) {
 		if told != 3 {
 			t.Errorf("told %d times, want once for the page and twice for the call", told)
 		}
-	})
+	}},
 }

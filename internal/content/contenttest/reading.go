@@ -34,16 +34,17 @@ func restricted(t *testing.T, open Open) *site {
 	return s
 }
 
-func rights(t *testing.T, open Open) {
-	below := []struct{ table, id string }{
-		{content.PageTable, "team"},
-		{content.PageTable, "plan"},
-		{content.ElementTable, "on-team"},
-		{content.ElementTable, "on-plan"},
-	}
-	headers := map[string]string{content.PageTable: "title", content.ElementTable: "header"}
+// below is what stands at or below the restricted page.
+var below = []struct{ table, id string }{
+	{content.PageTable, "team"},
+	{content.PageTable, "plan"},
+	{content.ElementTable, "on-team"},
+	{content.ElementTable, "on-plan"},
+}
+var headers = map[string]string{content.PageTable: "title", content.ElementTable: "header"}
 
-	t.Run("I6 a page's readers and editors hold for its subpages and elements", func(t *testing.T) {
+var rights = []behaviour{
+	{"I6 a page's readers and editors hold for its subpages and elements", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		for _, r := range below {
 			for _, who := range []struct {
@@ -68,9 +69,8 @@ func rights(t *testing.T, open Open) {
 				}
 			}
 		}
-	})
-
-	t.Run("I6 a page that names nobody is everyone's with the permission", func(t *testing.T) {
+	}},
+	{"I6 a page that names nobody is everyone's with the permission", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		if _, err := s.Read(s.ctx, reader, content.ElementTable, "open"); err != nil {
 			t.Error(err)
@@ -78,18 +78,16 @@ func rights(t *testing.T, open Open) {
 		_, err := s.Update(s.ctx, reader, content.Edit{Table: content.ElementTable, ID: "open", Fields: map[string]any{"text": "x"}})
 		wantKind(t, err, fault.Forbidden)
 		s.update(other, content.Edit{Table: content.ElementTable, ID: "open", Fields: map[string]any{"text": "x"}})
-	})
-
-	t.Run("I6 a page that may not be seen and one that is not there are the same", func(t *testing.T) {
+	}},
+	{"I6 a page that may not be seen and one that is not there are the same", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		_, hidden := s.Read(s.ctx, reader, content.PageTable, "team")
 		_, missing := s.Read(s.ctx, reader, content.PageTable, "gone")
 		if hidden.Error() != `there is no page "team"` || missing.Error() != `there is no page "gone"` {
 			t.Errorf("%q against %q", hidden, missing)
 		}
-	})
-
-	t.Run("I6 a subpage narrows what is inherited and never widens it", func(t *testing.T) {
+	}},
+	{"I6 a subpage narrows what is inherited and never widens it", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		s.update(admin, content.Edit{Table: content.PageTable, ID: "plan", Fields: map[string]any{content.ReaderIDs: only(reader, other)}})
 		for who, want := range map[*actor.Actor]bool{&reader: false, &editor: false, &other: true} {
@@ -97,9 +95,8 @@ func rights(t *testing.T, open Open) {
 				t.Errorf("%s: %v", who.Name, err)
 			}
 		}
-	})
-
-	t.Run("I6 only administrators set readers and editors", func(t *testing.T) {
+	}},
+	{"I6 only administrators set readers and editors", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		for _, name := range []string{content.ReaderIDs, content.EditorIDs} {
 			_, err := s.Update(s.ctx, editor, content.Edit{Table: content.PageTable, ID: "plan", Fields: map[string]any{name: only(editor)}})
@@ -114,16 +111,14 @@ func rights(t *testing.T, open Open) {
 		}
 		team.Fields["title"] = "Our team"
 		s.update(editor, content.Edit{Table: content.PageTable, ID: "team", Fields: team.Fields, Revision: team.Revision})
-	})
-
-	t.Run("I6 a right that is taken away is gone at the next call", func(t *testing.T) {
+	}},
+	{"I6 a right that is taken away is gone at the next call", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		s.update(admin, content.Edit{Table: content.PageTable, ID: "team", Fields: map[string]any{content.ReaderIDs: only(other)}})
 		_, err := s.Read(s.ctx, editor, content.ElementTable, "on-plan")
 		wantKind(t, err, fault.NotFound)
-	})
-
-	t.Run("I6 creating needs the right to edit what the record stands below", func(t *testing.T) {
+	}},
+	{"I6 creating needs the right to edit what the record stands below", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		in := content.Creation{Table: content.ElementTable, ParentID: "plan", Fields: map[string]any{"header": "x"}}
 		_, err := s.Create(s.ctx, other, in)
@@ -135,9 +130,8 @@ func rights(t *testing.T, open Open) {
 		if _, err = s.Create(s.ctx, editor, in); err != nil {
 			t.Error(err)
 		}
-	})
-
-	t.Run("I6 a page whose way to the root is circular or cut is for administrators alone", func(t *testing.T) {
+	}},
+	{"I6 a page whose way to the root is circular or cut is for administrators alone", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("orphan", "", map[string]any{})
 		inside := &moved{Store: s.store, parents: map[string]string{}}
@@ -152,9 +146,8 @@ func rights(t *testing.T, open Open) {
 			_, err = room.Create(s.ctx, admin, content.Creation{Table: content.PageTable, ParentID: "orphan", Fields: map[string]any{"title": "x"}})
 			wantKind(t, err, fault.BadInput)
 		}
-	})
-
-	t.Run("pages nest only as deep as rights can be followed", func(t *testing.T) {
+	}},
+	{"pages nest only as deep as rights can be followed", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		parent := ""
 		for i := range 64 {
@@ -167,7 +160,7 @@ func rights(t *testing.T, open Open) {
 		}
 		_, err := s.Create(s.ctx, admin, content.Creation{Table: content.PageTable, ParentID: parent, Fields: map[string]any{"title": "x"}})
 		wantKind(t, err, fault.BadInput)
-	})
+	}},
 }
 
 // moved is a store in which pages stand elsewhere than they should.
@@ -184,8 +177,8 @@ func (m *moved) Record(ctx context.Context, table, id string) (content.Record, e
 	return r, err
 }
 
-func lists(t *testing.T, open Open) {
-	t.Run("I6 lists and searches hold what the actor may read and nothing else", func(t *testing.T) {
+var lists = []behaviour{
+	{"I6 lists and searches hold what the actor may read and nothing else", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		for who, want := range map[*actor.Actor][]string{
 			&admin: {"on-plan", "on-team", "open"}, &other: {"on-plan", "on-team", "open"}, &reader: {"open"},
@@ -208,9 +201,8 @@ func lists(t *testing.T, open Open) {
 		wantKind(t, err, fault.NotFound)
 		_, err = s.History(s.ctx, reader, content.ElementTable, "on-team")
 		wantKind(t, err, fault.NotFound)
-	})
-
-	t.Run("whoever may read nothing is told that the permission is missing", func(t *testing.T) {
+	}},
+	{"whoever may read nothing is told that the permission is missing", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		_, err := s.Children(s.ctx, nobody, content.PageTable, "")
 		wantKind(t, err, fault.Forbidden)
@@ -218,9 +210,8 @@ func lists(t *testing.T, open Open) {
 		wantKind(t, err, fault.Forbidden)
 		_, err = s.ResolveURL(s.ctx, nobody, "/")
 		wantKind(t, err, fault.Forbidden)
-	})
-
-	t.Run("a search is newest first, bounded and checked", func(t *testing.T) {
+	}},
+	{"a search is newest first, bounded and checked", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("a", "", map[string]any{"title": "Blue whale"})
 		s.page("b", "", map[string]any{"title": "Blue bird"})
@@ -238,9 +229,8 @@ func lists(t *testing.T, open Open) {
 			_, err := s.Search(s.ctx, reader, bad.table, bad.words, bad.limit)
 			wantKind(t, err, fault.BadInput)
 		}
-	})
-
-	t.Run("a tree is depth first, as deep and as long as asked", func(t *testing.T) {
+	}},
+	{"a tree is depth first, as deep and as long as asked", func(t *testing.T, open Open) {
 		s := restricted(t, open)
 		s.page("about", "home", map[string]any{"slug": "about"})
 		for _, c := range []struct {
@@ -265,10 +255,14 @@ func lists(t *testing.T, open Open) {
 				t.Errorf("%+v: %s more=%v %v", c, diff, more, err)
 			}
 		}
-	})
+	}},
 }
 
-func addresses(t *testing.T, open Open) {
+var addresses = []behaviour{
+	{"an address is resolved to its page", resolving},
+}
+
+func resolving(t *testing.T, open Open) {
 	s := restricted(t, open)
 	s.page("group", "home", map[string]any{})
 	s.page("jobs", "group", map[string]any{"slug": "jobs"})

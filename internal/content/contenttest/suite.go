@@ -26,20 +26,18 @@ type Needs struct {
 // Open makes an empty store for one test.
 type Open func(t *testing.T, needs Needs) content.Store
 
+// behaviour is one thing that holds over every store.
+type behaviour struct {
+	name  string
+	holds func(*testing.T, Open)
+}
+
 // Suite runs every behaviour of the room over a store.
 func Suite(t *testing.T, open Open) {
-	for _, part := range []struct {
-		name string
-		run  func(*testing.T, Open)
-	}{
-		{"writing", writing},
-		{"once", once},
-		{"hooks", hooks},
-		{"rights", rights},
-		{"lists", lists},
-		{"addresses", addresses},
-	} {
-		t.Run(part.name, func(t *testing.T) { part.run(t, open) })
+	for _, part := range [][]behaviour{writing, once, hooks, rights, lists, addresses} {
+		for _, b := range part {
+			t.Run(b.name, func(t *testing.T) { b.holds(t, open) })
+		}
 	}
 }
 

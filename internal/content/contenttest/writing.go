@@ -17,8 +17,8 @@ import (
 
 const secretText = "Words that must not reach the audit trail."
 
-func writing(t *testing.T, open Open) {
-	t.Run("an update raises the revision, keeps the other fields and the history", func(t *testing.T) {
+var writing = []behaviour{
+	{"an update raises the revision, keeps the other fields and the history", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		s.element("intro", "home", map[string]any{"header": "Helo", "text": "Old"})
@@ -45,9 +45,8 @@ func writing(t *testing.T, open Open) {
 		if first.Kind != content.KindCreate || first.Fields["header"] != "Helo" || first.Actor != admin.ID || first.Run != uuid.Nil {
 			t.Errorf("first revision %+v", first)
 		}
-	})
-
-	t.Run("a stale revision is refused with the current record", func(t *testing.T) {
+	}},
+	{"a stale revision is refused with the current record", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		edit := content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Start"}, Revision: 1}
@@ -55,9 +54,8 @@ func writing(t *testing.T, open Open) {
 		edit.Fields = map[string]any{"title": "Home again"}
 		_, err := s.Update(s.ctx, editor, edit)
 		wantStale(t, err, 2)
-	})
-
-	t.Run("a write that comes between reading and writing is refused as stale, with or without a revision given", func(t *testing.T) {
+	}},
+	{"a write that comes between reading and writing is refused as stale, with or without a revision given", func(t *testing.T, open Open) {
 		for _, revision := range []int{0, 1} {
 			s := newSite(t, open)
 			s.page("home", "", map[string]any{})
@@ -70,9 +68,8 @@ func writing(t *testing.T, open Open) {
 				t.Errorf("title %v, want the one that won", now.Fields["title"])
 			}
 		}
-	})
-
-	t.Run("of many edits from one revision exactly one is made", func(t *testing.T) {
+	}},
+	{"of many edits from one revision exactly one is made", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		const writers = 8
@@ -97,9 +94,8 @@ func writing(t *testing.T, open Open) {
 		if won != 1 {
 			t.Errorf("%d edits were made, want 1", won)
 		}
-	})
-
-	t.Run("null clears a field, and an edit that changes nothing writes nothing", func(t *testing.T) {
+	}},
+	{"null clears a field, and an edit that changes nothing writes nothing", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{"description": "Welcome", "noIndex": true})
 		out := s.update(editor, content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"description": nil, "noIndex": false}})
@@ -111,9 +107,8 @@ func writing(t *testing.T, open Open) {
 		if s.changes.count() != before || out.Record.Revision != 2 || len(out.Changed) != 0 {
 			t.Errorf("an edit without a change wrote: %+v", out)
 		}
-	})
-
-	t.Run("U1 every write is audited by names and ids and never by text", func(t *testing.T) {
+	}},
+	{"U1 every write is audited by names and ids and never by text", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		s.element("intro", "home", map[string]any{"header": "Hi"})
@@ -137,16 +132,14 @@ func writing(t *testing.T, open Open) {
 		if strings.Contains(fmt.Sprint(entry), secretText) {
 			t.Error("the entry holds content")
 		}
-	})
-
-	t.Run("an id is used once", func(t *testing.T) {
+	}},
+	{"an id is used once", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		_, err := s.Create(s.ctx, admin, content.Creation{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Another"}})
 		wantKind(t, err, fault.BadInput)
-	})
-
-	t.Run("records made without an id get one, and stand at the end", func(t *testing.T) {
+	}},
+	{"records made without an id get one, and stand at the end", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		a := s.element("", "home", map[string]any{"header": "first"})
@@ -158,22 +151,21 @@ func writing(t *testing.T, open Open) {
 		if diff := cmp.Diff([]string{a.ID, b.ID}, ids(children)); diff != "" || a.ID == b.ID || len(a.ID) != 16 {
 			t.Errorf("ids %q and %q: %s", a.ID, b.ID, diff)
 		}
-	})
-
-	t.Run("a hidden record is made hidden", func(t *testing.T) {
+	}},
+	{"a hidden record is made hidden", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		s.create(content.Creation{Table: content.ElementTable, ID: "draft", ParentID: "home", Fields: map[string]any{}, Hidden: true})
 		if r, err := s.Read(s.ctx, editor, content.ElementTable, "draft"); err != nil || !r.Hidden {
 			t.Errorf("read %+v, %v", r, err)
 		}
-	})
+	}},
 }
 
-func once(t *testing.T, open Open) {
-	origin := content.Origin{Run: aRun, Key: "call-1"}
+var origin = content.Origin{Run: aRun, Key: "call-1"}
 
-	t.Run("R7 a call that is executed twice updates once and answers what it wrote", func(t *testing.T) {
+var once = []behaviour{
+	{"R7 a call that is executed twice updates once and answers what it wrote", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		edit := content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Start"}, Origin: origin}
@@ -182,9 +174,8 @@ func once(t *testing.T, open Open) {
 		if first.Repeated || !second.Repeated || second.Record.Revision != 2 || len(second.Missed) != 0 {
 			t.Errorf("first %+v, second %+v", first, second)
 		}
-	})
-
-	t.Run("R7 a call that is executed twice creates once", func(t *testing.T) {
+	}},
+	{"R7 a call that is executed twice creates once", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		in := content.Creation{Table: content.ElementTable, ParentID: "home", Fields: map[string]any{"header": "New"}, Origin: origin}
@@ -196,9 +187,8 @@ func once(t *testing.T, open Open) {
 		if third := s.create(in); third.ID == first.ID {
 			t.Error("another call was taken for the same")
 		}
-	})
-
-	t.Run("R7 what a call wrote counts as taken although somebody changed it since", func(t *testing.T) {
+	}},
+	{"R7 what a call wrote counts as taken although somebody changed it since", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		edit := content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Start"}, Origin: origin}
@@ -208,9 +198,23 @@ func once(t *testing.T, open Open) {
 		if !again.Repeated || len(again.Missed) != 0 || again.Record.Fields["title"] != "Theirs" {
 			t.Errorf("the repeat says %+v", again)
 		}
-	})
-
-	t.Run("R7 the same call executed at the same time writes once", func(t *testing.T) {
+	}},
+	{"R7 a call that loses against itself answers what the other execution wrote", func(t *testing.T, open Open) {
+		s := newSite(t, open)
+		s.page("home", "", map[string]any{})
+		edit := content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Start"}, Origin: origin}
+		s.changes.before = func() { s.update(editor, edit) }
+		if out := s.update(editor, edit); !out.Repeated || out.Record.Revision != 2 {
+			t.Errorf("the update answers %+v", out)
+		}
+		in := content.Creation{Table: content.ElementTable, ParentID: "home", Fields: map[string]any{}, Origin: content.Origin{Run: aRun, Key: "call-2"}}
+		var first content.Record
+		s.changes.before = func() { first = s.create(in) }
+		if second := s.create(in); first.ID == "" || second.ID != first.ID {
+			t.Errorf("made %q and %q", first.ID, second.ID)
+		}
+	}},
+	{"R7 the same call executed at the same time writes once", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		before := s.changes.count()
@@ -228,9 +232,8 @@ func once(t *testing.T, open Open) {
 		if n := s.changes.count() - before; n != 1 {
 			t.Errorf("%d changes were made, want 1", n)
 		}
-	})
-
-	t.Run("a call's key cannot be used for another record, nor one half of an origin at all", func(t *testing.T) {
+	}},
+	{"a call's key cannot be used for another record, nor one half of an origin at all", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		s.page("about", "", map[string]any{})
@@ -242,9 +245,8 @@ func once(t *testing.T, open Open) {
 		edit.Origin.Key = ""
 		_, err = s.Update(s.ctx, editor, edit)
 		wantKind(t, err, fault.Internal)
-	})
-
-	t.Run("the revision names the run and the change holds all of the write", func(t *testing.T) {
+	}},
+	{"the revision names the run and the change holds all of the write", func(t *testing.T, open Open) {
 		s := newSite(t, open)
 		s.page("home", "", map[string]any{})
 		s.update(editor, content.Edit{Table: content.PageTable, ID: "home", Fields: map[string]any{"title": "Start"}, Origin: origin})
@@ -256,5 +258,5 @@ func once(t *testing.T, open Open) {
 		if len(c.Updates) != 1 || len(c.Inserts) != 1 || len(c.Updates[0].If) != 2 {
 			t.Errorf("the change is %+v", c)
 		}
-	})
+	}},
 }
