@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -36,10 +35,6 @@ wait $server
 rm -rf "$2"
 `
 
-// lifeline is the pipe that keeps the server running. It is held here because a
-// file that nobody refers to is closed.
-var lifeline io.WriteCloser
-
 // start starts a temporary server and waits until it answers.
 func start() (string, error) {
 	binaries, err := find()
@@ -58,7 +53,7 @@ func start() (string, error) {
 			return "", err
 		}
 	}
-	if lifeline, err = command.StdinPipe(); err != nil {
+	if command.Stdin, err = lifeline(); err != nil {
 		return "", fmt.Errorf("pgtest: %w", err)
 	}
 	if err := command.Start(); err != nil {
@@ -71,6 +66,21 @@ func start() (string, error) {
 		return "", fmt.Errorf("pgtest: the server does not answer: %w\n%s", err, log)
 	}
 	return at.String(), nil
+}
+
+// lifeline is the end for reading of a pipe whose other end is open as long as this
+// process lives. That end is a bare descriptor: an os.File that nobody refers to
+// would be closed.
+func lifeline() (*os.File, error) {
+	var ends [2]int
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := syscall.Pipe(ends[:]); err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(ends[0])
+	syscall.CloseOnExec(ends[1])
+	return os.NewFile(uintptr(ends[0]), "lifeline"), nil
 }
 
 // unprivileged makes a command run as a user other than root, because PostgreSQL
