@@ -43,10 +43,11 @@ test("a sign-in link opens the playground, which asks and subscribes", async () 
       await page.evaluate(
         ({ query, variables }) => {
           document.querySelector(".graphiql-query-editor .CodeMirror").CodeMirror.setValue(query);
-          document.querySelector('.graphiql-editor-tool [aria-label="Variables"] .CodeMirror').CodeMirror.setValue(JSON.stringify(variables ?? {}));
+          document.querySelector('section[aria-label="Variables"] .CodeMirror').CodeMirror.setValue(JSON.stringify(variables ?? {}));
         },
         operation,
       );
+      await page.waitForTimeout(500); // GraphiQL reads its editor a moment after a change
       await page.click(".graphiql-execute-button");
       await page.waitForFunction(() => {
         const text = document.querySelector(".result-window .CodeMirror")?.CodeMirror.getValue() ?? "";

@@ -61,7 +61,10 @@ for (const [name, connectionParams, code] of [
 test("the legacy graphql-ws subprotocol is refused", async () => {
   const socket = new WebSocket(socketURL, "graphql-ws");
   const status = await new Promise((resolve, reject) => {
-    socket.on("unexpected-response", (_, response) => resolve(response.statusCode));
+    socket.on("unexpected-response", (request, response) => {
+      resolve(response.statusCode);
+      request.destroy();
+    });
     socket.on("open", () => reject(new Error("it was accepted")));
     socket.on("error", reject);
   });

@@ -1,11 +1,13 @@
 package server_test
 
 import (
+	"context"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/server/internal/servertest"
 )
@@ -17,7 +19,10 @@ func TestRealClients(t *testing.T) {
 	server := httptest.NewServer(h.server)
 	defer server.Close()
 
-	node := exec.CommandContext(t.Context(), "npm", "test")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "npm", "test")
+	node.WaitDelay = 10 * time.Second // its own children may hold the output open
 	node.Dir = filepath.Join("..", "clients")
 	if _, err := os.Stat(filepath.Join(node.Dir, "node_modules")); err != nil {
 		t.Fatalf("the clients are not installed (%v); install Node 20 or newer and run: npm --prefix clients ci", err)
