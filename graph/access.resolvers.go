@@ -7,46 +7,127 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/access"
 )
 
 func (r *mutationResolver) CreateUser(ctx context.Context, input model.CreateUserInput) (*model.CreateUserPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateUser - createUser"))
+	made, err := r.Access.CreateUser(ctx, caller(ctx), access.NewUser{
+		Name: input.Name, Kind: userKinds.in[input.Kind], Administrator: input.Administrator,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateUserPayload{User: unless(refusal, toUser, made), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) UpdateUser(ctx context.Context, input model.UpdateUserInput) (*model.UpdateUserPayload, error) {
-	panic(fmt.Errorf("not implemented: UpdateUser - updateUser"))
+	id, err := userKind.row(input.UserID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Access.UpdateUser(ctx, caller(ctx), access.UserUpdate{
+		ID: id, Name: input.Name, Administrator: input.Administrator, Enabled: input.Enabled,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UpdateUserPayload{User: unless(refusal, toUser, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) GrantPermission(ctx context.Context, input model.GrantPermissionInput) (*model.GrantPermissionPayload, error) {
-	panic(fmt.Errorf("not implemented: GrantPermission - grantPermission"))
+	id, err := userKind.row(input.UserID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Access.GrantPermission(ctx, caller(ctx), id, permissions.in[input.Permission])
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.GrantPermissionPayload{User: unless(refusal, toUser, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) RevokePermission(ctx context.Context, input model.RevokePermissionInput) (*model.RevokePermissionPayload, error) {
-	panic(fmt.Errorf("not implemented: RevokePermission - revokePermission"))
+	id, err := userKind.row(input.UserID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Access.RevokePermission(ctx, caller(ctx), id, permissions.in[input.Permission])
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.RevokePermissionPayload{User: unless(refusal, toUser, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) CreateToken(ctx context.Context, input model.CreateTokenInput) (*model.CreateTokenPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateToken - createToken"))
+	user, err := userKind.row(input.UserID)
+	if err != nil {
+		return nil, err
+	}
+	made, secret, err := r.Access.CreateToken(ctx, caller(ctx), access.NewToken{
+		UserID: user, Name: input.Name, ExpiresAt: input.ExpiresAt,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateTokenPayload{
+		Token: unless(refusal, toToken, made), Secret: given(secret), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) RevokeToken(ctx context.Context, input model.RevokeTokenInput) (*model.RevokeTokenPayload, error) {
-	panic(fmt.Errorf("not implemented: RevokeToken - revokeToken"))
+	id, err := tokenKind.row(input.TokenID)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := r.Access.RevokeToken(ctx, caller(ctx), id)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.RevokeTokenPayload{Token: unless(refusal, toToken, ended), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Users(ctx context.Context, first *int, after *string, last *int, before *string) (*model.UserConnection, error) {
-	panic(fmt.Errorf("not implemented: Users - users"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	by := caller(ctx)
+	read, err := forwards(ctx, w, func(ctx context.Context, after uuid.UUID, limit int) ([]access.User, error) {
+		return r.Access.ListUsers(ctx, by, after, limit)
+	}, func(x access.User) uuid.UUID { return x.ID })
+	if err != nil {
+		return nil, err
+	}
+	return userConnection(w, read), nil
 }
 
 func (r *queryResolver) Tokens(ctx context.Context, first *int, after *string, last *int, before *string) (*model.TokenConnection, error) {
-	panic(fmt.Errorf("not implemented: Tokens - tokens"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	by := caller(ctx)
+	read, err := forwards(ctx, w, func(ctx context.Context, after uuid.UUID, limit int) ([]access.Token, error) {
+		return r.Access.ListTokens(ctx, by, after, limit)
+	}, func(x access.Token) uuid.UUID { return x.ID })
+	if err != nil {
+		return nil, err
+	}
+	return tokenConnection(w, read), nil
 }
 
 func (r *tokenResolver) User(ctx context.Context, obj *model.Token) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: User - user"))
+	return r.person(ctx, obj.UserUUID)
 }
 
 func (r *Resolver) Token() generated.TokenResolver { return &tokenResolver{r} }

@@ -7,34 +7,64 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
 )
 
 func (r *auditEntryResolver) Actor(ctx context.Context, obj *model.AuditEntry) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Actor - actor"))
+	return r.person(ctx, obj.Domain.Actor)
 }
 
 func (r *auditEntryResolver) Source(ctx context.Context, obj *model.AuditEntry) (*model.Source, error) {
-	panic(fmt.Errorf("not implemented: Source - source"))
+	return pointed(ctx, r.load(ctx).sources, obj.Domain.Source, toSource)
 }
 
 func (r *auditEntryResolver) Skill(ctx context.Context, obj *model.AuditEntry) (*model.Skill, error) {
-	panic(fmt.Errorf("not implemented: Skill - skill"))
+	return pointed(ctx, r.load(ctx).skills, obj.Domain.Skill, toSkill)
 }
 
 func (r *auditEntryResolver) Run(ctx context.Context, obj *model.AuditEntry) (*model.Run, error) {
-	panic(fmt.Errorf("not implemented: Run - run"))
+	return pointed(ctx, r.load(ctx).runs, obj.Domain.Run, toRun)
 }
 
 func (r *queryResolver) AuditTrail(ctx context.Context, filter *model.AuditFilter, first *int, after *string, last *int, before *string) (*model.AuditEntryConnection, error) {
-	panic(fmt.Errorf("not implemented: AuditTrail - auditTrail"))
+	by := caller(ctx)
+	if err := needAudit(by); err != nil {
+		return nil, err
+	}
+	which, err := auditFilter(filter)
+	if err != nil {
+		return nil, err
+	}
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	p, err := auditPage(w)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Audit.AuditEntries(ctx, which, p)
+	if err != nil {
+		return nil, err
+	}
+	return entryConnection(w, newestFirst(read)), nil
 }
 
 func (r *subscriptionResolver) AuditEntries(ctx context.Context, filter *model.AuditFilter, after *int64) (<-chan *model.AuditEntry, error) {
-	panic(fmt.Errorf("not implemented: AuditEntries - auditEntries"))
+	if err := needAudit(caller(ctx)); err != nil {
+		return nil, err
+	}
+	which, err := auditFilter(filter)
+	if err != nil {
+		return nil, err
+	}
+	from, err := r.trailFrom(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	return stream(ctx, r.follow(ctx, which, from), toEntry), nil
 }
 
 func (r *Resolver) AuditEntry() generated.AuditEntryResolver { return &auditEntryResolver{r} }

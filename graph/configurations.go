@@ -101,7 +101,9 @@ func attachmentKey(o library.Offered) string { return o.Attachment.ID.String() }
 func attachmentConnection(w window, read []library.Offered) *model.AttachmentConnection {
 	c := &model.AttachmentConnection{}
 	c.Nodes, c.Edges, c.PageInfo = connect(w, read, attachmentKey, toAttachment,
-		func(cursor string, n *model.Attachment) *model.AttachmentEdge { return &model.AttachmentEdge{Cursor: cursor, Node: n} })
+		func(cursor string, n *model.Attachment) *model.AttachmentEdge {
+			return &model.AttachmentEdge{Cursor: cursor, Node: n}
+		})
 	return c
 }
 
@@ -116,6 +118,8 @@ func providerConnection(w window, read []library.Provider) *model.ProviderConnec
 	c := &model.ProviderConnection{}
 	key := func(p library.Provider) uuid.UUID { return p.ID }
 	c.Nodes, c.Edges, c.PageInfo = connect(w, oldestFirst(read, key), rowKey(key), toProvider,
-		func(cursor string, n *model.Provider) *model.ProviderEdge { return &model.ProviderEdge{Cursor: cursor, Node: n} })
+		func(cursor string, n *model.Provider) *model.ProviderEdge {
+			return &model.ProviderEdge{Cursor: cursor, Node: n}
+		})
 	return c
 }

@@ -7,46 +7,140 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/library"
 )
 
 func (r *configurationResolver) Provider(ctx context.Context, obj *model.Configuration) (*model.Provider, error) {
-	panic(fmt.Errorf("not implemented: Provider - provider"))
+	return pointed(ctx, r.load(ctx).providers, obj.Domain.ProviderID, toProvider)
 }
 
 func (r *configurationResolver) Attachments(ctx context.Context, obj *model.Configuration, first *int, after *string, last *int, before *string) (*model.AttachmentConnection, error) {
-	panic(fmt.Errorf("not implemented: Attachments - attachments"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	if err := needSkillRead(caller(ctx)); err != nil {
+		return nil, err
+	}
+	offered, err := r.Library.Offered(ctx, obj.Domain.ID)
+	if err != nil {
+		return nil, err
+	}
+	read, err := slice(w, offered, attachmentKey)
+	if err != nil {
+		return nil, err
+	}
+	return attachmentConnection(w, read), nil
 }
 
 func (r *mutationResolver) CreateConfiguration(ctx context.Context, input model.CreateConfigurationInput) (*model.CreateConfigurationPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateConfiguration - createConfiguration"))
+	provider, err := providerKind.row(input.ProviderID)
+	if err != nil {
+		return nil, err
+	}
+	users, err := userKind.rows(input.AllowedUserIds)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.Library.CreateConfiguration(ctx, caller(ctx), library.NewConfiguration{
+		Name: input.Name, ProviderID: provider, Model: input.Model, ContextWindow: number(input.ContextWindow), SystemPrompt: input.SystemPrompt,
+		AllowedToolGroups: toGroups(input.AllowedToolGroups), RequireSecondApprover: input.RequireSecondApprover,
+		SnippetsInCallerSystemPrompt: input.SnippetsInCallerSystemMessage, MaxIterations: number(input.MaxIterations), AllowedUserIDs: users,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateConfigurationPayload{Configuration: unless(refusal, toConfiguration, made), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) UpdateConfiguration(ctx context.Context, input model.UpdateConfigurationInput) (*model.UpdateConfigurationPayload, error) {
-	panic(fmt.Errorf("not implemented: UpdateConfiguration - updateConfiguration"))
+	update, err := configurationUpdate(input)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Library.UpdateConfiguration(ctx, caller(ctx), update)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UpdateConfigurationPayload{
+		Configuration: unless(refusal, toConfiguration, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID,
+	}, nil
 }
 
 func (r *mutationResolver) AttachSkill(ctx context.Context, input model.AttachSkillInput) (*model.AttachSkillPayload, error) {
-	panic(fmt.Errorf("not implemented: AttachSkill - attachSkill"))
+	attached, err := skillKind.row(input.SkillID)
+	if err != nil {
+		return nil, err
+	}
+	configuration, err := configurationKind.row(input.ConfigurationID)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := r.Library.Attach(ctx, caller(ctx), library.AttachInput{
+		SkillID: attached, ConfigurationID: configuration, LoadMode: loadModes.in[input.LoadMode],
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.AttachSkillPayload{Attachment: unless(refusal, toAttachment, offered), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) DetachSkill(ctx context.Context, input model.DetachSkillInput) (*model.DetachSkillPayload, error) {
-	panic(fmt.Errorf("not implemented: DetachSkill - detachSkill"))
+	id, err := attachmentKind.row(input.AttachmentID)
+	if err != nil {
+		return nil, err
+	}
+	err = r.Library.Detach(ctx, caller(ctx), id)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.DetachSkillPayload{DeletedID: deleted(refusal, attachmentKind, id), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) UpdateAttachment(ctx context.Context, input model.UpdateAttachmentInput) (*model.UpdateAttachmentPayload, error) {
-	panic(fmt.Errorf("not implemented: UpdateAttachment - updateAttachment"))
+	id, err := attachmentKind.row(input.AttachmentID)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := r.Library.UpdateAttachment(ctx, caller(ctx), library.AttachmentUpdate{
+		ID: id, LoadMode: loadModes.optional(input.LoadMode), Place: input.Position,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UpdateAttachmentPayload{Attachment: unless(refusal, toAttachment, offered), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Configurations(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ConfigurationConnection, error) {
-	panic(fmt.Errorf("not implemented: Configurations - configurations"))
+	w, p, err := libraryPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Library.ListConfigurations(ctx, caller(ctx), p)
+	if err != nil {
+		return nil, err
+	}
+	return configurationConnection(w, read), nil
 }
 
 func (r *queryResolver) Configuration(ctx context.Context, id string) (*model.Configuration, error) {
-	panic(fmt.Errorf("not implemented: Configuration - configuration"))
+	row, err := configurationKind.row(id)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Library.FindConfiguration(ctx, caller(ctx), row)
+	if err != nil {
+		return nil, err
+	}
+	return toConfiguration(read), nil
 }
 
 func (r *Resolver) Configuration() generated.ConfigurationResolver { return &configurationResolver{r} }

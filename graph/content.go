@@ -1,8 +1,10 @@
 package graph
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -24,7 +26,9 @@ func recordKey(r content.Record) string { return r.ID }
 func recordConnection(w window, read []content.Record) *model.RecordConnection {
 	c := &model.RecordConnection{}
 	c.Nodes, c.Edges, c.PageInfo = connect(w, read, recordKey, toRecord,
-		func(cursor string, n *model.Record) *model.RecordEdge { return &model.RecordEdge{Cursor: cursor, Node: n} })
+		func(cursor string, n *model.Record) *model.RecordEdge {
+			return &model.RecordEdge{Cursor: cursor, Node: n}
+		})
 	return c
 }
 
@@ -120,4 +124,28 @@ func textList(v any) ([]string, bool) {
 		return out, true
 	}
 	return nil, false
+}
+
+// children is a window of the records of a table below a parent.
+func (r *Resolver) children(ctx context.Context, w window, table, parentID string) (*model.RecordConnection, error) {
+	all, err := r.Content.Children(ctx, caller(ctx), table, parentID)
+	if err != nil {
+		return nil, err
+	}
+	read, err := slice(w, all, recordKey)
+	if err != nil {
+		return nil, err
+	}
+	return recordConnection(w, read), nil
+}
+
+func revisionKey(r content.Revision) string { return strconv.Itoa(r.Revision) }
+
+func revisionConnection(w window, table string, read []content.Revision) *model.RevisionConnection {
+	c := &model.RevisionConnection{}
+	c.Nodes, c.Edges, c.PageInfo = connect(w, read, revisionKey, toRevision(table),
+		func(cursor string, n *model.Revision) *model.RevisionEdge {
+			return &model.RevisionEdge{Cursor: cursor, Node: n}
+		})
+	return c
 }

@@ -7,38 +7,87 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/content"
+	"github.com/countersign/countersign/internal/fault"
 )
 
 func (r *mutationResolver) CreateRecord(ctx context.Context, input model.CreateRecordInput) (*model.CreateRecordPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateRecord - createRecord"))
+	fields, err := fromFields(input.Table, input.Fields)
+	if err != nil {
+		return nil, err
+	}
+	written, err := r.Content.Create(ctx, caller(ctx), content.Creation{Table: input.Table, ParentID: text(input.ParentID), Fields: fields})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateRecordPayload{Record: unless(refusal, toRecord, written.Record), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) UpdateRecord(ctx context.Context, input model.UpdateRecordInput) (*model.UpdateRecordPayload, error) {
-	panic(fmt.Errorf("not implemented: UpdateRecord - updateRecord"))
+	fields, err := fromFields(input.Table, input.Fields)
+	if err != nil {
+		return nil, err
+	}
+	if input.Revision < 1 {
+		return nil, fault.New(fault.BadInput, "revision must be the one that the change started from: 1 or more.")
+	}
+	written, err := r.Content.Update(ctx, caller(ctx), content.Edit{Table: input.Table, ID: input.ID, Fields: fields, Revision: input.Revision})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UpdateRecordPayload{Record: unless(refusal, toRecord, written.Record), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Pages(ctx context.Context, parentID *string, first *int, after *string, last *int, before *string) (*model.RecordConnection, error) {
-	panic(fmt.Errorf("not implemented: Pages - pages"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	return r.children(ctx, w, content.PageTable, text(parentID))
 }
 
 func (r *queryResolver) Record(ctx context.Context, table string, id string) (*model.Record, error) {
-	panic(fmt.Errorf("not implemented: Record - record"))
+	read, err := r.Content.Read(ctx, caller(ctx), table, id)
+	if err != nil {
+		return nil, err
+	}
+	return toRecord(read), nil
 }
 
 func (r *recordResolver) Children(ctx context.Context, obj *model.Record, table string, first *int, after *string, last *int, before *string) (*model.RecordConnection, error) {
-	panic(fmt.Errorf("not implemented: Children - children"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	if obj.Table != content.PageTable {
+		return recordConnection(w, nil), nil // only pages have anything below them
+	}
+	return r.children(ctx, w, table, obj.ID)
 }
 
 func (r *recordResolver) History(ctx context.Context, obj *model.Record, first *int, after *string, last *int, before *string) (*model.RevisionConnection, error) {
-	panic(fmt.Errorf("not implemented: History - history"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.Content.History(ctx, caller(ctx), obj.Table, obj.ID)
+	if err != nil {
+		return nil, err
+	}
+	read, err := slice(w, all, revisionKey)
+	if err != nil {
+		return nil, err
+	}
+	return revisionConnection(w, obj.Table, read), nil
 }
 
 func (r *revisionResolver) Actor(ctx context.Context, obj *model.Revision) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Actor - actor"))
+	return r.person(ctx, obj.ActorID)
 }
 
 func (r *Resolver) Record() generated.RecordResolver { return &recordResolver{r} }

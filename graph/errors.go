@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -16,19 +15,15 @@ import (
 // internalMessage is all that a client learns about a fault of ours.
 const internalMessage = "Something went wrong here; it has been logged."
 
-// Presenter turns every error of an operation into what a client may read: a message that was written for it and a code (API.md, Conventions). What was
-// not written for a client is logged, once, and hidden.
-func Presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
-	return func(ctx context.Context, err error) *gqlerror.Error {
-		shown := graphql.DefaultErrorPresenter(ctx, err)
-		out := &gqlerror.Error{Path: shown.Path, Locations: shown.Locations, Extensions: map[string]any{}}
-		kind, message := judge(err)
-		if (kind == fault.Internal || kind == fault.Unavailable) && !errors.Is(err, errLogged) {
-			log.ErrorContext(ctx, "an operation failed", "kind", string(kind), "path", shown.Path.String(), "error", err)
-		}
-		out.Message, out.Extensions["code"] = message, string(kind)
-		return out
+// PresentError turns every error of an operation into what a client may read: a message that was written for it and a code (API.md, Conventions). What
+// was not written for a client is logged, once, and hidden.
+func (a *API) PresentError(ctx context.Context, err error) *gqlerror.Error {
+	shown := graphql.DefaultErrorPresenter(ctx, err)
+	kind, message := judge(err)
+	if (kind == fault.Internal || kind == fault.Unavailable) && !errors.Is(err, errLogged) {
+		a.resolver.Log.ErrorContext(ctx, "an operation failed", "kind", string(kind), "path", shown.Path.String(), "error", err)
 	}
+	return &gqlerror.Error{Message: message, Path: shown.Path, Locations: shown.Locations, Extensions: map[string]any{"code": string(kind)}}
 }
 
 // judge says what an error is and what may be said about it.
@@ -57,11 +52,9 @@ func judge(err error) (fault.Kind, string) {
 }
 
 // Recover turns a panic of a resolver into an error that says nothing to the client. It is the one place that logs it.
-func Recover(log *slog.Logger) graphql.RecoverFunc {
-	return func(ctx context.Context, p any) error {
-		log.ErrorContext(ctx, "a resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		return fault.Wrap(fault.Internal, errLogged, "panic in a resolver")
-	}
+func (a *API) Recover(ctx context.Context, p any) error {
+	a.resolver.Log.ErrorContext(ctx, "a resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return fault.Wrap(fault.Internal, errLogged, "panic in a resolver")
 }
 
 // errLogged marks an error that is in the log already.

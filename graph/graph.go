@@ -18,14 +18,15 @@ import (
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
 )
 
-// Runs is what the API asks of the runtime; *agent.Agent is one.
-type Runs interface {
+// Agent is what the API asks of the runtime; *agent.Agent is one.
+type Agent interface {
 	Start(ctx context.Context, by actor.Actor, request agent.StartRequest) (agent.Run, error)
 	Wait(ctx context.Context, id uuid.UUID) (agent.Run, error)
 	Decide(ctx context.Context, by actor.Actor, decision agent.Decision) (agent.Run, error)
@@ -37,28 +38,40 @@ type Runs interface {
 	Runs(ctx context.Context, by actor.Actor, filter agent.Filter, page agent.Page) ([]agent.Run, error)
 	Inbox(ctx context.Context, by actor.Actor, page agent.Page) ([]agent.Run, error)
 	Events(ctx context.Context, by actor.Actor, id uuid.UUID, after, limit int) ([]run.Event, error)
+	Explain(ctx context.Context, by actor.Actor, configuration uuid.UUID, of *uuid.UUID) ([]tool.Explained, error)
 	Follow(ctx context.Context, by actor.Actor, id uuid.UUID, after int) iter.Seq2[run.Event, error]
 }
 
 // Rooms are the use cases behind the API.
 type Rooms struct {
 	Access  *access.Access
-	Content *content.Content
 	Library *library.Library
-	Runs    Runs
+	Content *content.Content
+	Agent   Agent
 	Tools   *tool.Registry
+	Audit   audit.Reader
 	Log     *slog.Logger
+
+	// Bell wakes subscriptions to the audit trail and to syncs; without one they look again now and then.
+	Bell agent.Bell
+	// Syncs tells how the syncs of this process go on; without it a subscription sees only where a sync stands.
+	Syncs *SyncFeed
 }
 
 // Resolver is the root of the resolvers. It is safe for concurrent use when its rooms are.
 type Resolver struct{ Rooms }
 
-// New makes the schema that a server executes.
-func New(rooms Rooms) graphql.ExecutableSchema {
-	r := &Resolver{Rooms: rooms}
+// API is what a server needs to answer GraphQL.
+type API struct{ resolver *Resolver }
+
+// New makes the API over its rooms.
+func New(rooms Rooms) *API { return &API{resolver: &Resolver{rooms}} }
+
+// Schema is what an executor runs.
+func (a *API) Schema() graphql.ExecutableSchema {
 	return &schema{
-		ExecutableSchema: generated.NewExecutableSchema(generated.Config{Resolvers: r, Complexity: complexity()}),
-		resolver:         r,
+		ExecutableSchema: generated.NewExecutableSchema(generated.Config{Resolvers: a.resolver, Complexity: complexity()}),
+		resolver:         a.resolver,
 	}
 }
 

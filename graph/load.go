@@ -144,7 +144,7 @@ func (r *Resolver) newLoaders(ctx context.Context) *loaders {
 		configurations: newLoader(each(func(ctx context.Context, id uuid.UUID) (library.Configuration, error) {
 			return r.Library.FindConfiguration(ctx, by, id)
 		})),
-		runs: newLoader(each(func(ctx context.Context, id uuid.UUID) (agent.Run, error) { return r.Runs.View(ctx, by, id) })),
+		runs:       newLoader(each(func(ctx context.Context, id uuid.UUID) (agent.Run, error) { return r.Agent.View(ctx, by, id) })),
 		thresholds: sync.OnceValues(func() (library.Thresholds, error) { return r.Library.Thresholds(ctx) }),
 	}
 }

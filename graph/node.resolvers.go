@@ -7,22 +7,29 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/fault"
 )
 
 func (r *queryResolver) Viewer(ctx context.Context) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Viewer - viewer"))
+	by := caller(ctx)
+	if by.IsNobody() {
+		return nil, fault.New(fault.Unauthenticated, "Sign in first.")
+	}
+	return r.user(ctx, by, by.ID)
 }
 
 func (r *queryResolver) Node(ctx context.Context, id string) (model.Node, error) {
-	panic(fmt.Errorf("not implemented: Node - node"))
+	return r.node(ctx, id)
 }
 
 func (r *queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, error) {
-	panic(fmt.Errorf("not implemented: Nodes - nodes"))
+	if len(ids) > maxPage {
+		return nil, fault.New(fault.BadInput, "At most %d ids are answered; %d were given.", maxPage, len(ids))
+	}
+	return r.nodes(ctx, ids)
 }
 
 func (r *Resolver) Mutation() generated.MutationResolver { return &mutationResolver{r} }

@@ -7,15 +7,35 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/library"
 )
 
 func (r *mutationResolver) CreateProvider(ctx context.Context, input model.CreateProviderInput) (*model.CreateProviderPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateProvider - createProvider"))
+	var zone library.TrustZone
+	if input.TrustZone != nil {
+		zone = trustZones.in[*input.TrustZone]
+	}
+	made, err := r.Library.CreateProvider(ctx, caller(ctx), library.NewProvider{
+		Name: input.Name, Kind: providerKinds.in[input.Kind], BaseURL: text(input.BaseURL), APIKey: text(input.APIKey), TrustZone: zone,
+		Script: text(input.Script),
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateProviderPayload{Provider: unless(refusal, toProvider, made), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Providers(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ProviderConnection, error) {
-	panic(fmt.Errorf("not implemented: Providers - providers"))
+	w, p, err := libraryPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Library.ListProviders(ctx, caller(ctx), p)
+	if err != nil {
+		return nil, err
+	}
+	return providerConnection(w, read), nil
 }

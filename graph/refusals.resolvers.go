@@ -7,14 +7,13 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
 )
 
 func (r *alreadyDecidedRefusalResolver) DecidedBy(ctx context.Context, obj *model.AlreadyDecidedRefusal) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: DecidedBy - decidedBy"))
+	return r.person(ctx, obj.DecidedByUUID)
 }
 
 func (r *Resolver) AlreadyDecidedRefusal() generated.AlreadyDecidedRefusalResolver {

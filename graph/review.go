@@ -50,7 +50,9 @@ func toApproval(a library.Approval) *model.Approval {
 func approvalConnection(w window, read []library.Approval) *model.ApprovalConnection {
 	c := &model.ApprovalConnection{}
 	c.Nodes, c.Edges, c.PageInfo = connect(w, read, approvalKey, toApproval,
-		func(cursor string, n *model.Approval) *model.ApprovalEdge { return &model.ApprovalEdge{Cursor: cursor, Node: n} })
+		func(cursor string, n *model.Approval) *model.ApprovalEdge {
+			return &model.ApprovalEdge{Cursor: cursor, Node: n}
+		})
 	return c
 }
 

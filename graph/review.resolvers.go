@@ -7,26 +7,46 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/library"
 )
 
 func (r *approvalResolver) Approver(ctx context.Context, obj *model.Approval) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Approver - approver"))
+	return r.person(ctx, obj.ApproverID)
 }
 
 func (r *mutationResolver) ApproveSkillVersion(ctx context.Context, input model.ApproveSkillVersionInput) (*model.ApproveSkillVersionPayload, error) {
-	panic(fmt.Errorf("not implemented: ApproveSkillVersion - approveSkillVersion"))
+	id, err := skillKind.row(input.SkillID)
+	if err != nil {
+		return nil, err
+	}
+	approved, err := r.Library.Approve(ctx, caller(ctx), library.ApproveInput{SkillID: id, Digest: input.Digest, Comment: input.Comment})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ApproveSkillVersionPayload{
+		Approval: unless(refusal, toApproval, approved.Approval), Skill: unless(refusal, toSkill, approved.Dossier), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) RevokeSkillVersion(ctx context.Context, input model.RevokeSkillVersionInput) (*model.RevokeSkillVersionPayload, error) {
-	panic(fmt.Errorf("not implemented: RevokeSkillVersion - revokeSkillVersion"))
+	id, err := skillKind.row(input.SkillID)
+	if err != nil {
+		return nil, err
+	}
+	revoked, err := r.Library.Revoke(ctx, caller(ctx), library.RevokeInput{SkillID: id, Digest: input.Digest, Reason: input.Reason})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.RevokeSkillVersionPayload{
+		Revocation: unless(refusal, toRevocation, revoked.Revocation), Skill: unless(refusal, toSkill, revoked.Dossier), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *revocationResolver) Actor(ctx context.Context, obj *model.Revocation) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Actor - actor"))
+	return r.person(ctx, obj.ActorID)
 }
 
 func (r *Resolver) Approval() generated.ApprovalResolver { return &approvalResolver{r} }

@@ -137,13 +137,13 @@ func (r *Resolver) settled(ctx context.Context, started agent.Run, err error) (a
 	if err != nil || refusal != nil {
 		return started, refusal, err
 	}
-	started, err = r.Runs.Wait(ctx, started.ID)
+	started, err = r.Agent.Wait(ctx, started.ID)
 	return started, nil, err
 }
 
 // card is what a waiting run shows to the viewer: nothing when it went on meanwhile, or when its state is only for the operator.
 func (r *Resolver) card(ctx context.Context, waiting agent.Run) (*agent.Card, error) {
-	c, err := r.Runs.Card(ctx, caller(ctx), waiting)
+	c, err := r.Agent.Card(ctx, caller(ctx), waiting)
 	if refusal, other := asData(err); refusal != nil || hidden(other) {
 		return nil, nil
 	}
@@ -199,6 +199,8 @@ func sequence(after *int) (int, error) {
 func eventConnection(w window, read []run.Event) *model.RunEventConnection {
 	c := &model.RunEventConnection{}
 	c.Nodes, c.Edges, c.PageInfo = connect(w, read, func(e run.Event) string { return strconv.Itoa(e.Sequence) }, toEvent,
-		func(cursor string, n model.RunEvent) *model.RunEventEdge { return &model.RunEventEdge{Cursor: cursor, Node: n} })
+		func(cursor string, n model.RunEvent) *model.RunEventEdge {
+			return &model.RunEventEdge{Cursor: cursor, Node: n}
+		})
 	return c
 }

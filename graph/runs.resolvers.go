@@ -7,74 +7,190 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/run"
 )
 
 func (r *mutationResolver) StartRun(ctx context.Context, input model.StartRunInput) (*model.StartRunPayload, error) {
-	panic(fmt.Errorf("not implemented: StartRun - startRun"))
+	request, err := startRequest(input)
+	if err != nil {
+		return nil, err
+	}
+	started, err := r.Agent.Start(ctx, caller(ctx), request)
+	refusal, err := asData(err)
+	if err == nil && refusal == nil && !input.Background {
+		started, err = r.Agent.Wait(ctx, started.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &model.StartRunPayload{Run: maybeRun(started), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) DecideRun(ctx context.Context, input model.DecideRunInput) (*model.DecideRunPayload, error) {
-	panic(fmt.Errorf("not implemented: DecideRun - decideRun"))
+	id, err := runKind.row(input.RunID)
+	if err != nil {
+		return nil, err
+	}
+	decision := agent.Decision{Run: id, TurnDigest: input.TurnDigest, Approve: input.Decision == model.DecisionApprove}
+	if input.Reason != nil {
+		decision.Reason = denialReasons.in[*input.Reason]
+	}
+	decided, err := r.Agent.Decide(ctx, caller(ctx), decision)
+	settled, refusal, err := r.settled(ctx, decided, err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.DecideRunPayload{Run: unless(refusal, toRun, settled), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) SubmitRunInput(ctx context.Context, input model.SubmitRunInputInput) (*model.SubmitRunInputPayload, error) {
-	panic(fmt.Errorf("not implemented: SubmitRunInput - submitRunInput"))
+	id, err := runKind.row(input.RunID)
+	if err != nil {
+		return nil, err
+	}
+	answered, err := r.Agent.SubmitInput(ctx, caller(ctx), agent.Input{Run: id, TurnDigest: input.TurnDigest, Values: input.Values})
+	settled, refusal, err := r.settled(ctx, answered, err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.SubmitRunInputPayload{Run: unless(refusal, toRun, settled), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error) {
-	panic(fmt.Errorf("not implemented: CancelRun - cancelRun"))
+	id, err := runKind.row(input.RunID)
+	if err != nil {
+		return nil, err
+	}
+	cancelled, err := r.Agent.Cancel(ctx, caller(ctx), id)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CancelRunPayload{
+		Cancelled: unless(refusal, func(b bool) *bool { return &b }, cancelled), Refusal: refusal, ClientMutationID: input.ClientMutationID,
+	}, nil
 }
 
 func (r *mutationResolver) CancelRunIfWaiting(ctx context.Context, input model.CancelRunIfWaitingInput) (*model.CancelRunIfWaitingPayload, error) {
-	panic(fmt.Errorf("not implemented: CancelRunIfWaiting - cancelRunIfWaiting"))
+	id, err := runKind.row(input.RunID)
+	if err != nil {
+		return nil, err
+	}
+	won, status, err := r.Agent.CancelIfWaiting(ctx, caller(ctx), id)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CancelRunIfWaitingPayload{
+		Won: unless(refusal, func(b bool) *bool { return &b }, won), Status: unless(refusal, runStatuses.maybe, status),
+		Refusal: refusal, ClientMutationID: input.ClientMutationID,
+	}, nil
 }
 
 func (r *queryResolver) Runs(ctx context.Context, filter *model.RunFilter, first *int, after *string, last *int, before *string) (*model.RunConnection, error) {
-	panic(fmt.Errorf("not implemented: Runs - runs"))
+	which, err := runFilter(filter)
+	if err != nil {
+		return nil, err
+	}
+	w, p, err := runPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Agent.Runs(ctx, caller(ctx), which, p)
+	if err != nil {
+		return nil, err
+	}
+	return runConnection(w, read), nil
 }
 
 func (r *queryResolver) Inbox(ctx context.Context, first *int, after *string, last *int, before *string) (*model.RunConnection, error) {
-	panic(fmt.Errorf("not implemented: Inbox - inbox"))
+	w, p, err := runPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Agent.Inbox(ctx, caller(ctx), p)
+	if err != nil {
+		return nil, err
+	}
+	return runConnection(w, read), nil
 }
 
 func (r *runResolver) Initiator(ctx context.Context, obj *model.Run) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Initiator - initiator"))
+	return r.person(ctx, obj.Domain.InitiatorID)
 }
 
 func (r *runResolver) Configuration(ctx context.Context, obj *model.Run) (*model.Configuration, error) {
-	panic(fmt.Errorf("not implemented: Configuration - configuration"))
+	return pointed(ctx, r.load(ctx).configurations, obj.Domain.ConfigurationID, toConfiguration)
 }
 
 func (r *runResolver) PendingDecision(ctx context.Context, obj *model.Run) (*model.PendingDecision, error) {
-	panic(fmt.Errorf("not implemented: PendingDecision - pendingDecision"))
+	if obj.Domain.Status != run.WaitingForApproval {
+		return nil, nil
+	}
+	card, err := r.card(ctx, obj.Domain)
+	if err != nil || card == nil {
+		return nil, err
+	}
+	return toPendingDecision(card), nil
 }
 
 func (r *runResolver) PendingInput(ctx context.Context, obj *model.Run) (*model.PendingInput, error) {
-	panic(fmt.Errorf("not implemented: PendingInput - pendingInput"))
+	if obj.Domain.Status != run.WaitingForInput {
+		return nil, nil
+	}
+	card, err := r.card(ctx, obj.Domain)
+	if err != nil || card == nil || card.Input == nil {
+		return nil, err
+	}
+	return &model.PendingInput{TurnDigest: card.TurnDigest, Tool: card.Input.Tool, Schema: card.Input.Schema}, nil
 }
 
 func (r *runResolver) Events(ctx context.Context, obj *model.Run, first *int, after *string, afterSequence *int) (*model.RunEventConnection, error) {
-	panic(fmt.Errorf("not implemented: Events - events"))
+	w, err := page(first, after, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	from, err := eventsAfter(w, afterSequence)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Agent.Events(ctx, caller(ctx), obj.Domain.ID, from, w.fetch())
+	if err != nil {
+		return nil, err
+	}
+	return eventConnection(w, read), nil
 }
 
 func (r *runInvocationResolver) Skill(ctx context.Context, obj *model.RunInvocation) (*model.Skill, error) {
-	panic(fmt.Errorf("not implemented: Skill - skill"))
+	return pointed(ctx, r.load(ctx).skills, obj.SkillUUID, toSkill)
 }
 
 func (r *runPinResolver) Skill(ctx context.Context, obj *model.RunPin) (*model.Skill, error) {
-	panic(fmt.Errorf("not implemented: Skill - skill"))
+	return pointed(ctx, r.load(ctx).skills, obj.Domain.Skill, toSkill)
 }
 
 func (r *runPinResolver) Source(ctx context.Context, obj *model.RunPin) (*model.Source, error) {
-	panic(fmt.Errorf("not implemented: Source - source"))
+	return pointed(ctx, r.load(ctx).sources, obj.Domain.Source, toSource)
 }
 
 func (r *subscriptionResolver) RunEvents(ctx context.Context, runID string, after *int) (<-chan model.RunEvent, error) {
-	panic(fmt.Errorf("not implemented: RunEvents - runEvents"))
+	id, err := runKind.row(runID)
+	if err != nil {
+		return nil, err
+	}
+	from, err := sequence(after)
+	if err != nil {
+		return nil, err
+	}
+	by := caller(ctx)
+	if _, err := r.Agent.View(ctx, by, id); err != nil {
+		return nil, err
+	}
+	return stream(ctx, r.Agent.Follow(ctx, by, id, from), toEvent), nil
 }
 
 func (r *Resolver) Run() generated.RunResolver { return &runResolver{r} }

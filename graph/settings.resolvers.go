@@ -7,15 +7,23 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/model"
 )
 
 func (r *mutationResolver) UpdateSetting(ctx context.Context, input model.UpdateSettingInput) (*model.UpdateSettingPayload, error) {
-	panic(fmt.Errorf("not implemented: UpdateSetting - updateSetting"))
+	changed, err := r.Access.UpdateSetting(ctx, caller(ctx), input.Name, input.Value)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UpdateSettingPayload{Setting: unless(refusal, toSetting, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Settings(ctx context.Context) ([]*model.Setting, error) {
-	panic(fmt.Errorf("not implemented: Settings - settings"))
+	settings, err := r.Access.Settings(ctx, caller(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return toSettings(settings), nil
 }

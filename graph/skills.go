@@ -4,6 +4,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/skill"
 )
@@ -90,4 +92,20 @@ func toCatalogue(entries []library.Entry) []*model.CatalogueEntry {
 		}
 	}
 	return out
+}
+
+// declared reads a declaration of tools: absence says nothing, null withdraws it.
+func declared(tools []string, set bool) *[]string {
+	if !set {
+		return nil
+	}
+	return &tools
+}
+
+// needSkillRead refuses who may not see skills, where a use case that the runtime shares does not ask.
+func needSkillRead(by actor.Actor) error {
+	if !by.May(actor.SkillRead) {
+		return fault.New(fault.Forbidden, "This needs the permission %s.", actor.SkillRead)
+	}
+	return nil
 }

@@ -7,46 +7,123 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/library"
 )
 
 func (r *mutationResolver) CreateSkill(ctx context.Context, input model.CreateSkillInput) (*model.CreateSkillPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateSkill - createSkill"))
+	source, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.Library.CreateSkill(ctx, caller(ctx), library.NewSkill{
+		SourceID: source, Identifier: text(input.Identifier), Name: input.Name, Description: input.Description, Body: input.Body,
+		Process: input.Process, AllowedTools: declared(input.AllowedTools, input.AllowedTools != nil),
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateSkillPayload{Skill: unless(refusal, toSkill, made), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) UpdateSkill(ctx context.Context, input model.UpdateSkillInput) (*model.UpdateSkillPayload, error) {
-	panic(fmt.Errorf("not implemented: UpdateSkill - updateSkill"))
+	id, err := skillKind.row(input.SkillID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Library.UpdateSkill(ctx, caller(ctx), library.SkillUpdate{
+		SkillID: id, Revision: input.Revision, Name: input.Name, Description: input.Description, Body: input.Body, Process: input.Process,
+		AllowedTools: declared(input.AllowedTools.ValueOK()),
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UpdateSkillPayload{Skill: unless(refusal, toSkill, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) SetSkillEnabled(ctx context.Context, input model.SetSkillEnabledInput) (*model.SetSkillEnabledPayload, error) {
-	panic(fmt.Errorf("not implemented: SetSkillEnabled - setSkillEnabled"))
+	id, err := skillKind.row(input.SkillID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Library.SetSkillEnabled(ctx, caller(ctx), id, input.Enabled)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.SetSkillEnabledPayload{Skill: unless(refusal, toSkill, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Skills(ctx context.Context, filter *model.SkillFilter, first *int, after *string, last *int, before *string) (*model.SkillConnection, error) {
-	panic(fmt.Errorf("not implemented: Skills - skills"))
+	query, err := skillQuery(filter)
+	if err != nil {
+		return nil, err
+	}
+	w, p, err := libraryPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Library.ListSkills(ctx, caller(ctx), query, p)
+	if err != nil {
+		return nil, err
+	}
+	return skillConnection(w, read), nil
 }
 
 func (r *queryResolver) Catalogue(ctx context.Context, configurationID string, processesOnly bool) ([]*model.CatalogueEntry, error) {
-	panic(fmt.Errorf("not implemented: Catalogue - catalogue"))
+	id, err := configurationKind.row(configurationID)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := r.Library.Catalogue(ctx, caller(ctx), id, processesOnly)
+	if err != nil {
+		return nil, err
+	}
+	return toCatalogue(entries), nil
 }
 
 func (r *skillResolver) Standing(ctx context.Context, obj *model.Skill) (*model.Standing, error) {
-	panic(fmt.Errorf("not implemented: Standing - standing"))
+	thresholds, err := r.load(ctx).thresholds()
+	if err != nil {
+		return nil, err
+	}
+	return toStanding(obj.Dossier.Standing(thresholds)), nil
 }
 
 func (r *skillResolver) Review(ctx context.Context, obj *model.Skill) (*model.Review, error) {
-	panic(fmt.Errorf("not implemented: Review - review"))
+	review, err := r.Library.Review(ctx, caller(ctx), obj.Dossier.Skill.ID)
+	if err != nil {
+		return nil, err
+	}
+	return toReview(review), nil
 }
 
 func (r *skillResolver) Approvals(ctx context.Context, obj *model.Skill, first *int, after *string, last *int, before *string) (*model.ApprovalConnection, error) {
-	panic(fmt.Errorf("not implemented: Approvals - approvals"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := slice(w, obj.Dossier.Approvals, approvalKey)
+	if err != nil {
+		return nil, err
+	}
+	return approvalConnection(w, read), nil
 }
 
 func (r *skillResolver) Revocations(ctx context.Context, obj *model.Skill, first *int, after *string, last *int, before *string) (*model.RevocationConnection, error) {
-	panic(fmt.Errorf("not implemented: Revocations - revocations"))
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := slice(w, obj.Dossier.Revocations, revocationKey)
+	if err != nil {
+		return nil, err
+	}
+	return revocationConnection(w, read), nil
 }
 
 func (r *Resolver) Skill() generated.SkillResolver { return &skillResolver{r} }

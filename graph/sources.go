@@ -23,7 +23,9 @@ func sourceConnection(w window, read []library.Source) *model.SourceConnection {
 	c := &model.SourceConnection{}
 	key := func(s library.Source) uuid.UUID { return s.ID }
 	c.Nodes, c.Edges, c.PageInfo = connect(w, oldestFirst(read, key), rowKey(key), toSource,
-		func(cursor string, n *model.Source) *model.SourceEdge { return &model.SourceEdge{Cursor: cursor, Node: n} })
+		func(cursor string, n *model.Source) *model.SourceEdge {
+			return &model.SourceEdge{Cursor: cursor, Node: n}
+		})
 	return c
 }
 

@@ -7,46 +7,138 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/library"
 )
 
 func (r *mutationResolver) CreateSource(ctx context.Context, input model.CreateSourceInput) (*model.CreateSourcePayload, error) {
-	panic(fmt.Errorf("not implemented: CreateSource - createSource"))
+	made, err := r.Library.CreateSource(ctx, caller(ctx), library.NewSource{
+		Title: input.Title, Type: sourceTypes.in[input.Type], URL: text(input.URL), Ref: text(input.Ref), PinnedCommit: text(input.PinnedCommit),
+		TrustLevel: trustLevels.in[input.TrustLevel], Token: text(input.AccessToken), ExpectedFingerprint: text(input.ExpectedFingerprint),
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateSourcePayload{Source: unless(refusal, toSource, made), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) UpdateSource(ctx context.Context, input model.UpdateSourceInput) (*model.UpdateSourcePayload, error) {
-	panic(fmt.Errorf("not implemented: UpdateSource - updateSource"))
+	id, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Library.UpdateSource(ctx, caller(ctx), library.SourceUpdate{
+		ID: id, Title: input.Title, URL: input.URL, Ref: input.Ref, PinnedCommit: input.PinnedCommit,
+		ExpectedFingerprint: input.ExpectedFingerprint, Enabled: input.Enabled,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UpdateSourcePayload{Source: unless(refusal, toSource, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) SetSourceTrustLevel(ctx context.Context, input model.SetSourceTrustLevelInput) (*model.SetSourceTrustLevelPayload, error) {
-	panic(fmt.Errorf("not implemented: SetSourceTrustLevel - setSourceTrustLevel"))
+	id, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Library.SetSourceTrustLevel(ctx, caller(ctx), id, trustLevels.in[input.TrustLevel])
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.SetSourceTrustLevelPayload{Source: unless(refusal, toSource, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) SetSourceToken(ctx context.Context, input model.SetSourceTokenInput) (*model.SetSourceTokenPayload, error) {
-	panic(fmt.Errorf("not implemented: SetSourceToken - setSourceToken"))
+	id, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Library.SetSourceToken(ctx, caller(ctx), id, text(input.Token))
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.SetSourceTokenPayload{Source: unless(refusal, toSource, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) DeleteSource(ctx context.Context, input model.DeleteSourceInput) (*model.DeleteSourcePayload, error) {
-	panic(fmt.Errorf("not implemented: DeleteSource - deleteSource"))
+	id, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	err = r.Library.DeleteSource(ctx, caller(ctx), id)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.DeleteSourcePayload{DeletedID: deleted(refusal, sourceKind, id), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) SyncSource(ctx context.Context, input model.SyncSourceInput) (*model.SyncSourcePayload, error) {
-	panic(fmt.Errorf("not implemented: SyncSource - syncSource"))
+	id, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	payload := &model.SyncSourcePayload{ClientMutationID: input.ClientMutationID}
+	if payload.Report, err = r.sync(ctx, id, input.Background); err != nil {
+		if payload.Refusal, err = asData(err); err != nil {
+			return nil, err
+		}
+		return payload, nil
+	}
+	source, err := r.Library.FindSource(ctx, caller(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	payload.Source = toSource(source)
+	return payload, nil
 }
 
 func (r *queryResolver) Sources(ctx context.Context, first *int, after *string, last *int, before *string) (*model.SourceConnection, error) {
-	panic(fmt.Errorf("not implemented: Sources - sources"))
+	w, p, err := libraryPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Library.ListSources(ctx, caller(ctx), p)
+	if err != nil {
+		return nil, err
+	}
+	return sourceConnection(w, read), nil
 }
 
 func (r *sourceResolver) Skills(ctx context.Context, obj *model.Source, first *int, after *string, last *int, before *string) (*model.SkillConnection, error) {
-	panic(fmt.Errorf("not implemented: Skills - skills"))
+	id, err := sourceKind.row(obj.ID)
+	if err != nil {
+		return nil, err
+	}
+	w, p, err := libraryPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	query := library.SkillQuery{SkillFilter: library.SkillFilter{SourceID: &id}}
+	read, err := r.Library.ListSkills(ctx, caller(ctx), query, p)
+	if err != nil {
+		return nil, err
+	}
+	return skillConnection(w, read), nil
 }
 
 func (r *subscriptionResolver) SyncProgress(ctx context.Context, sourceID string) (<-chan *model.SyncProgress, error) {
-	panic(fmt.Errorf("not implemented: SyncProgress - syncProgress"))
+	id, err := sourceKind.row(sourceID)
+	if err != nil {
+		return nil, err
+	}
+	by := caller(ctx)
+	if _, err := r.Library.FindSource(ctx, by, id); err != nil {
+		return nil, err
+	}
+	return stream(ctx, r.progress(ctx, by, id), func(p *model.SyncProgress) *model.SyncProgress { return p }), nil
 }
 
 func (r *Resolver) Source() generated.SourceResolver { return &sourceResolver{r} }

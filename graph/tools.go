@@ -34,3 +34,15 @@ func toolList(specs []tool.Spec, switches map[string]bool) []*model.Tool {
 	}
 	return out
 }
+
+func toExplanations(explained []tool.Explained, switches map[string]bool) []*model.ToolExplanation {
+	sorted := slices.SortedFunc(slices.Values(explained), func(a, b tool.Explained) int { return byName(a.Spec, b.Spec) })
+	out := make([]*model.ToolExplanation, len(sorted))
+	for i, e := range sorted {
+		out[i] = &model.ToolExplanation{Tool: toTool(e.Spec, switches), Allowed: e.Denial == nil}
+		if e.Denial != nil {
+			out[i].Denial = toolDenials.maybe(e.Denial.Gate)
+		}
+	}
+	return out
+}

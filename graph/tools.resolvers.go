@@ -7,19 +7,51 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/fault"
 )
 
 func (r *mutationResolver) SetToolEnabled(ctx context.Context, input model.SetToolEnabledInput) (*model.SetToolEnabledPayload, error) {
-	panic(fmt.Errorf("not implemented: SetToolEnabled - setToolEnabled"))
+	err := r.Library.SetToolEnabled(ctx, caller(ctx), input.Name, input.Enabled)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	payload := &model.SetToolEnabledPayload{Refusal: refusal, ClientMutationID: input.ClientMutationID}
+	if spec, known := r.Rooms.Tools.Spec(input.Name); known && refusal == nil {
+		payload.Tool = toTool(spec, map[string]bool{input.Name: input.Enabled})
+	}
+	return payload, nil
 }
 
 func (r *queryResolver) Tools(ctx context.Context) ([]*model.Tool, error) {
-	panic(fmt.Errorf("not implemented: Tools - tools"))
+	if caller(ctx).IsNobody() {
+		return nil, fault.New(fault.Unauthenticated, "Sign in first.")
+	}
+	switches, err := r.Library.ToolSwitches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return toolList(r.Rooms.Tools.Specs(), switches), nil
 }
 
 func (r *queryResolver) ExplainTools(ctx context.Context, configurationID string, actorID *string) ([]*model.ToolExplanation, error) {
-	panic(fmt.Errorf("not implemented: ExplainTools - explainTools"))
+	configuration, err := configurationKind.row(configurationID)
+	if err != nil {
+		return nil, err
+	}
+	who, err := userKind.optional(actorID)
+	if err != nil {
+		return nil, err
+	}
+	explained, err := r.Agent.Explain(ctx, caller(ctx), configuration, who)
+	if err != nil {
+		return nil, err
+	}
+	switches, err := r.Library.ToolSwitches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return toExplanations(explained, switches), nil
 }

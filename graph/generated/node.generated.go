@@ -3658,13 +3658,6 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._User(ctx, sel, obj)
-	case model.Token:
-		return ec._Token(ctx, sel, &obj)
-	case *model.Token:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._Token(ctx, sel, obj)
 	case model.Source:
 		return ec._Source(ctx, sel, &obj)
 	case *model.Source:

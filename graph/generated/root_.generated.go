@@ -5537,7 +5537,7 @@ enum Permission {
 }
 
 """An access token. Its secret is never shown again."""
-type Token implements Node {
+type Token {
   """The token's id."""
   id: ID!
   """Whom it signs in; null when that account is gone."""
@@ -5902,7 +5902,7 @@ input AuditFilter {
     """Only what precedes this cursor."""
     before: String
   ): ConfigurationConnection!
-  """One configuration; null when there is none that the viewer may see."""
+  """One configuration. One that is not there, or not the viewer's to use, is an error NOT_FOUND."""
   configuration(
     """The configuration's id."""
     id: ID!
@@ -6190,7 +6190,7 @@ type UpdateAttachmentPayload {
     """Only what precedes this cursor."""
     before: String
   ): RecordConnection!
-  """One record; null when there is none that the viewer may read."""
+  """One record. One that is not there, or not the viewer's to read, is an error NOT_FOUND."""
   record(
     """Its table."""
     table: String!
@@ -6410,14 +6410,14 @@ is given, and more than 100 are refused.
 type Query {
   """The person or service account who asks."""
   viewer: User!
-  """The object with an id, null if there is none that the viewer may see."""
+  """The object with an id. One that is not there, or not the viewer's to see, is an error NOT_FOUND."""
   node(
-    """Any id that this API gave."""
+    """The id of an object that is a Node."""
     id: ID!
   ): Node
-  """The objects with these ids, in their order; null where there is none that the viewer may see."""
+  """The objects with these ids, in their order; null, with an error NOT_FOUND, where there is none that the viewer may see."""
   nodes(
-    """At most 100 ids that this API gave."""
+    """At most 100 ids of objects that are Nodes."""
     ids: [ID!]!
   ): [Node]!
 }

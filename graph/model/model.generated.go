@@ -1849,8 +1849,6 @@ type Token struct {
 	UserUUID  uuid.UUID  `json:"-"`
 }
 
-func (Token) IsNode() {}
-
 // A page of tokens.
 type TokenConnection struct {
 	// The tokens with their cursors.
