@@ -163,6 +163,9 @@ func bundles(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if len(packages) == 0 {
+		return errors.New("there is no web/*/package.json to check")
+	}
 	for _, path := range packages {
 		folder := filepath.Dir(path)
 		if err := install(out, folder); err != nil {
@@ -184,7 +187,15 @@ func clients(out io.Writer) error {
 	if err := install(out, "clients"); err != nil {
 		return err
 	}
-	return execute(out, exec.Command("go", "test", "-race", "-count=1", "-v", "-run", realClients, "./server/..."))
+	var report bytes.Buffer
+	c := exec.Command("go", "test", "-race", "-count=1", "-v", "-run", realClients, "./server")
+	if err := execute(io.MultiWriter(out, &report), c); err != nil {
+		return err
+	}
+	if !strings.Contains(report.String(), "--- PASS: TestRealClients") {
+		return errors.New("no test called TestRealClients ran in ./server")
+	}
+	return nil
 }
 
 var declaresBenchmark = regexp.MustCompile(`(?m)^func Benchmark[A-Z_]`)
@@ -202,8 +213,11 @@ func benchmarks(out io.Writer) error {
 		}
 		return err
 	})
-	if err != nil || len(folders) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(folders) == 0 {
+		return errors.New("there are no benchmarks")
 	}
 	args := []string{"test", "-race", "-run", "^$", "-bench", ".", "-benchtime", "1x"}
 	return execute(out, exec.Command("go", append(args, folders...)...))
