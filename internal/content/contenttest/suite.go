@@ -16,15 +16,8 @@ import (
 	"github.com/countersign/countersign/internal/world"
 )
 
-// Needs is what has to exist beside the content before a test of the suite writes:
-// a store with foreign keys makes these rows when it is opened.
-type Needs struct {
-	Actors []actor.Actor
-	Runs   []uuid.UUID
-}
-
 // Open makes an empty store for one test.
-type Open func(t *testing.T, needs Needs) content.Store
+type Open func(t *testing.T) content.Store
 
 // behaviour is one thing that holds over every store.
 type behaviour struct {
@@ -68,9 +61,7 @@ type site struct {
 
 func newSite(t *testing.T, open Open, hooks ...content.Hook) *site {
 	t.Helper()
-	changes := &recorder{Store: open(t, Needs{
-		Actors: []actor.Actor{admin, editor, other, reader, nobody}, Runs: []uuid.UUID{aRun},
-	})}
+	changes := &recorder{Store: open(t)}
 	return &site{
 		t: t, ctx: context.Background(), store: changes, changes: changes,
 		Content: content.New(changes, fixed(), hooks...),
