@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/auth"
 	"github.com/countersign/countersign/internal/builtin"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/demo"
@@ -31,11 +33,13 @@ type house struct {
 	library *library.Library
 	tools   *tool.Registry
 	agent   *agent.Agent
+	auth    *auth.Auth
+	syncs   *graph.SyncFeed
 }
 
 // open builds the house. Whoever opened it closes it.
 func open(ctx context.Context, c config, log *slog.Logger, o store.Options) (*house, error) {
-	h := &house{config: c, log: log, world: world.Real(), bell: live.NewHub()}
+	h := &house{config: c, log: log, world: world.Real(), bell: &live.Hub{}, syncs: &graph.SyncFeed{}}
 	keys, err := store.ParseKeys(c.EncryptionKey)
 	if err != nil {
 		return nil, fmt.Errorf("COUNTERSIGN_ENCRYPTION_KEY: %w", err)
@@ -59,6 +63,7 @@ func (h *house) furnish() error {
 		return err
 	}
 	h.access = &access.Access{Store: h.store, World: h.world, File: h.config.Settings}
+	h.auth = auth.New(accounts{h.access}, h.world, h.config.AdminToken)
 	h.content = content.New(h.store, h.world)
 	tools, err := tool.New(builtin.All(h.content)...)
 	if err != nil {
@@ -67,7 +72,7 @@ func (h *house) furnish() error {
 	h.tools = tools
 	h.library = &library.Library{
 		Store: h.store, World: h.world, Accounts: h.access,
-		Fetcher: ingest.New(host),
+		Fetcher: ingest.New(host), Watcher: h.syncs,
 		KnownTool: func(name string) bool {
 			_, known := tools.Spec(name)
 			return known
@@ -92,6 +97,20 @@ func (h *house) host() (ingest.Host, error) {
 		return nil, err
 	}
 	return ingest.ByOwner(map[string]ingest.Host{demo.Owner: bundled}, ingest.Mirror(h.config.GitMirror)), nil
+}
+
+// listen wakes this process for what others commit, until ctx ends: notifications on
+// PostgreSQL, the file's version on SQLite.
+func (h *house) listen(ctx context.Context) error {
+	if channel := h.store.Channel(); channel != "" {
+		return live.ListenPostgres(ctx, h.config.DatabaseURL, channel, h.bell, h.log)
+	}
+	version, stop, err := h.store.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	live.Poll(ctx, live.Glance, version, h.bell, h.log)
+	return stop()
 }
 
 func (h *house) close() {

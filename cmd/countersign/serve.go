@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,6 @@ import (
 	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/actor"
-	"github.com/countersign/countersign/internal/auth"
 	"github.com/countersign/countersign/internal/demo"
 	"github.com/countersign/countersign/internal/store"
 	"github.com/countersign/countersign/server"
@@ -94,7 +94,7 @@ func (h *house) printToken(ctx context.Context, out io.Writer, admin actor.Actor
 }
 
 func (h *house) printLink(ctx context.Context, out io.Writer, address string) error {
-	code, expires, err := h.access.CreateSignInCode(ctx, access.BuiltIn)
+	code, expires, err := h.auth.NewCode(ctx, access.BuiltIn)
 	if err != nil {
 		return err
 	}
@@ -105,11 +105,12 @@ func (h *house) printLink(ctx context.Context, out io.Writer, address string) er
 // run serves and works until ctx ends.
 func (h *house) run(ctx context.Context, listener net.Listener) error {
 	api := graph.New(graph.Rooms{
-		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Tools: h.tools, Audit: h.store, Log: h.log,
+		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Tools: h.tools, Audit: h.store,
+		Log: h.log, Bell: h.bell, Syncs: h.syncs,
 	})
 	s := server.New(server.Options{
 		Schema:         api.Schema(),
-		Authenticator:  auth.New(h.access, h.config.AdminToken),
+		Authenticator:  h.auth,
 		ErrorPresenter: api.PresentError,
 		Recover:        api.Recover,
 		Ready: func(ctx context.Context) []string {
@@ -120,14 +121,16 @@ func (h *house) run(ctx context.Context, listener net.Listener) error {
 		},
 		Logger: h.log, Origins: h.config.Origins, TrustedProxies: h.config.TrustedProxies, HideSchema: h.config.HideSchema,
 	})
-	working, stopWork := context.WithCancel(context.Background())
-	worked := make(chan struct{})
-	go func() {
-		defer close(worked)
-		h.agent.Work(working)
-	}()
+	background, stop := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() { h.agent.Work(background) })
+	work.Go(func() {
+		if err := h.listen(background); err != nil {
+			h.log.Warn("nothing wakes this process for what others do; streams heal by looking", slog.Any("error", err))
+		}
+	})
 	err := s.Serve(ctx, listener)
-	stopWork()
-	<-worked
+	stop()
+	work.Wait()
 	return err
 }

@@ -44,9 +44,9 @@ type Settings interface {
 
 // Bell wakes whoever waits for a topic. A wake-up says only "look again".
 type Bell interface {
-	// Listen returns a channel that gets a value after each ring, folded while nobody
-	// reads, and the function that ends the listening.
-	Listen(topic change.Topic) (<-chan struct{}, func())
+	// Listen returns a channel that gets a value after each ring of any of the topics,
+	// folded while nobody reads, and the function that ends the listening.
+	Listen(topics ...change.Topic) (<-chan struct{}, func())
 }
 
 // Parts is what a runtime is made of.

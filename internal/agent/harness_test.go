@@ -17,10 +17,10 @@ import (
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/builtin"
-	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/ingest"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/live"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
@@ -66,7 +66,7 @@ func meddled(t *testing.T, meddle func(*store.Store) agent.Store, test func(*hou
 	t.Helper()
 	for _, database := range storetest.URLs {
 		t.Run(database.Name, func(t *testing.T) {
-			rings := newBell()
+			rings := &live.Hub{}
 			s := storetest.OpenAt(t, database.URL(t), store.Options{Bell: rings})
 			test(build(t, s, rings, meddle(s)))
 		})
@@ -75,7 +75,7 @@ func meddled(t *testing.T, meddle func(*store.Store) agent.Store, test func(*hou
 
 // build furnishes a house; the runtime writes through applied, which may be a store
 // that a test interferes with.
-func build(t *testing.T, s *store.Store, rings *bell, applied agent.Store) *house {
+func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store) *house {
 	t.Helper()
 	h := &house{t: t, store: s, model: &fakeModel{}}
 	w := world.Real()
@@ -325,31 +325,3 @@ func calls(pairs ...string) []prompt.Call {
 
 // fix is the write that the tests propose.
 const fix = `{"id":"hello","fields":{"text":"Hello"}}`
-
-type bell struct {
-	mu sync.Mutex
-	at map[change.Topic][]chan struct{}
-}
-
-func newBell() *bell { return &bell{at: map[change.Topic][]chan struct{}{}} }
-
-func (b *bell) Ring(topics ...change.Topic) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, topic := range topics {
-		for _, c := range b.at[topic] {
-			select {
-			case c <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-func (b *bell) Listen(topic change.Topic) (<-chan struct{}, func()) {
-	c := make(chan struct{}, 1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.at[topic] = append(b.at[topic], c)
-	return c, func() {}
-}
