@@ -57,6 +57,11 @@ func (l *Library) Configuration(ctx context.Context, id uuid.UUID) (Configuratio
 	return l.Store.Configuration(ctx, id)
 }
 
+// Source reads a source for the runtime, without its token.
+func (l *Library) Source(ctx context.Context, id uuid.UUID) (Source, error) {
+	return withoutToken(l.Store.Source(ctx, id))
+}
+
 // Provider reads a provider for the runtime, with its key.
 func (l *Library) Provider(ctx context.Context, id uuid.UUID) (Provider, error) {
 	return l.Store.Provider(ctx, id)
