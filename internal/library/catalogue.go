@@ -57,9 +57,9 @@ func (l *Library) Configuration(ctx context.Context, id uuid.UUID) (Configuratio
 	return l.Store.Configuration(ctx, id)
 }
 
-// Source is the source as the runtime needs it.
+// Source reads a source for the runtime, without its token.
 func (l *Library) Source(ctx context.Context, id uuid.UUID) (Source, error) {
-	return l.Store.Source(ctx, id)
+	return withoutToken(l.Store.Source(ctx, id))
 }
 
 // Provider reads a provider for the runtime, with its key.

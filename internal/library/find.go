@@ -125,27 +125,36 @@ func (l *Library) ListSkills(ctx context.Context, by actor.Actor, q SkillQuery, 
 }
 
 // filtered fills a page with what keep leaves of the rows that read gives, reading
-// on until the page is full or the rows end. Backward pages come in the order of
-// reading, as read gives them.
+// on until the page is full or the rows end. A page is in the list's order, also a
+// backward one.
 func filtered[Row, Kept any](page Page, read func(Page) ([]Row, error), id func(Row) uuid.UUID, keep func([]Row) ([]Kept, error)) ([]Kept, error) {
 	var all []Kept
-	next := page
-	for {
+	for next := page; ; {
 		rows, err := read(next)
 		if err != nil {
 			return nil, err
 		}
-		ended := len(rows) < next.Limit
 		if len(rows) > 0 {
-			next.Cursor = id(rows[len(rows)-1])
+			farthest := rows[len(rows)-1]
+			if page.Backward {
+				farthest = rows[0]
+			}
+			next.Cursor = id(farthest)
 		}
+		ended := len(rows) < next.Limit
 		kept, err := keep(rows)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, kept...)
-		if ended || len(all) >= page.Limit {
-			return all[:min(len(all), page.Limit)], nil
+		if page.Backward {
+			all = append(kept, all...)
+			all = all[max(0, len(all)-page.Limit):]
+		} else {
+			all = append(all, kept...)
+			all = all[:min(len(all), page.Limit)]
+		}
+		if ended || len(all) == page.Limit {
+			return all, nil
 		}
 	}
 }

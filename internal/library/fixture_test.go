@@ -2,6 +2,7 @@ package library_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/skill"
+	"github.com/countersign/countersign/internal/store"
+	"github.com/countersign/countersign/internal/store/storetest"
 	"github.com/countersign/countersign/internal/world"
 )
 
@@ -25,8 +28,8 @@ type fixture struct {
 	t       *testing.T
 	ctx     context.Context
 	clock   *clock
-	memory  *memory
-	store   *interleaved
+	memory  *store.Store
+	between *interleaved
 	fetcher *files
 	rules   *rules
 	watched *watched
@@ -43,7 +46,22 @@ func (c *clock) now() time.Time {
 	return c.at
 }
 
-func setUp(t *testing.T) *fixture {
+// onBoth runs behaviours on both databases; each makes as many empty ones as it
+// needs.
+func onBoth(t *testing.T, behaviours func(t *testing.T, setUp func(*testing.T) *fixture)) {
+	t.Helper()
+	for _, database := range storetest.URLs {
+		t.Run(database.Name, func(t *testing.T) {
+			t.Parallel()
+			behaviours(t, func(t *testing.T) *fixture {
+				t.Helper()
+				return furnish(t, storetest.OpenAt(t, database.URL(t), store.Options{}))
+			})
+		})
+	}
+}
+
+func furnish(t *testing.T, kept *store.Store) *fixture {
 	t.Helper()
 	clock := &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	w := world.New(clock.now, rand.NewChaCha8([32]byte{1}))
@@ -51,7 +69,7 @@ func setUp(t *testing.T) *fixture {
 		return actor.Actor{ID: w.NewID(), Name: name, Kind: actor.Person, Granted: granted}
 	}
 	f := &fixture{
-		t: t, clock: clock, ctx: context.Background(), memory: newMemory(), fetcher: &files{}, watched: &watched{},
+		t: t, clock: clock, ctx: context.Background(), memory: kept, fetcher: &files{}, watched: &watched{},
 		rules: &rules{values: access.Values{
 			MinTrustLevel: skill.Untrusted, InstructionTrustLevel: skill.Verified, SkillMaxBytes: 24000, SyncMaxFiles: 500, SyncMax: 2 * time.Minute,
 		}},
@@ -61,8 +79,8 @@ func setUp(t *testing.T) *fixture {
 	f.admin = someone("admin")
 	f.admin.Administrator = true
 	f.rules.users = []actor.Actor{f.admin, f.approver, f.author, f.reader}
-	f.store = &interleaved{Store: f.memory}
-	f.Library = &library.Library{Store: f.store, Fetcher: f.fetcher, World: w, Accounts: f.rules, Watcher: f.watched}
+	f.between = &interleaved{Store: f.memory}
+	f.Library = &library.Library{Store: f.between, Fetcher: f.fetcher, World: w, Accounts: f.rules, Watcher: f.watched}
 	f.source = f.newSource(library.Repo, "https://github.com/acme/skills", skill.Verified)
 	return f
 }
@@ -162,12 +180,29 @@ func (f *fixture) instructs(id uuid.UUID, want bool, reasons ...skill.Reason) {
 // audited lists the entries of an event, oldest first.
 func (f *fixture) audited(event audit.Event) []audit.Entry {
 	var found []audit.Entry
-	for _, e := range f.memory.trail {
+	for _, e := range f.trail() {
 		if e.Event == event {
 			found = append(found, e)
 		}
 	}
 	return found
+}
+
+// trail is every audit entry, oldest first. What was counted in one comes back as
+// text: compare it with says.
+func (f *fixture) trail() []audit.Entry {
+	f.t.Helper()
+	entries, err := f.memory.AuditEntries(f.ctx, audit.Filter{}, audit.Page{Limit: 1000, OldestFirst: true})
+	f.ok(err)
+	return entries
+}
+
+// says expects a detail of an entry, as it prints.
+func (f *fixture) says(e audit.Entry, key string, want any) {
+	f.t.Helper()
+	if got := fmt.Sprint(e.Detail[key]); got != fmt.Sprint(want) {
+		f.t.Fatalf("%s says %s=%s, want %v", e.Event, key, got, want)
+	}
 }
 
 // once expects exactly one entry of an event and returns it.
@@ -185,6 +220,16 @@ type interleaved struct {
 	library.Store
 	next    []func()
 	applied []change.Change
+	read    int   // how often dossiers were read
+	broken  error // returned instead of reading dossiers or applying
+}
+
+func (i *interleaved) Dossiers(ctx context.Context, ids []uuid.UUID) ([]library.Dossier, error) {
+	i.read++
+	if i.broken != nil {
+		return nil, i.broken
+	}
+	return i.Store.Dossiers(ctx, ids)
 }
 
 // before runs act just before the next change is applied, once.
@@ -195,6 +240,9 @@ func (i *interleaved) Apply(ctx context.Context, changes ...change.Change) ([]ch
 		act := i.next[0]
 		i.next = i.next[1:]
 		act()
+	}
+	if i.broken != nil {
+		return nil, i.broken
 	}
 	i.applied = append(i.applied, changes...)
 	return i.Store.Apply(ctx, changes...)
