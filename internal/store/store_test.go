@@ -3,17 +3,20 @@ package store_test
 import (
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/countersign/countersign/internal/store"
 	"github.com/countersign/countersign/internal/store/storetest"
 )
 
-func TestOpen(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, s *store.Store) {
-		if err := s.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := s.AuditSize(t.Context()); err != nil || n != 0 {
-			t.Fatalf("a new trail has %d entries, %v", n, err)
-		}
-	})
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestStore(t *testing.T) {
+	for _, database := range storetest.URLs {
+		t.Run(database.Name, func(t *testing.T) {
+			storetest.RunAll(t, func(t *testing.T) *store.Store {
+				return storetest.OpenAt(t, database.URL(t), store.Options{})
+			})
+		})
+	}
 }
