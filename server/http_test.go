@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
@@ -168,6 +169,15 @@ func TestLimits(t *testing.T) {
 		h := open(t, func(o *server.Options) { o.MaxComplexity = 100 })
 		wantStatus(t, h.ask("{viewer{friends(first:50){name}}}", newType), 200)
 		wantCode(t, h.ask("{viewer{friends(first:50){friends(first:50){name}}}}", newType), 400, "BAD_USER_INPUT")
+	})
+	t.Run("fragments that spread each other twice, thirty deep, are refused and not walked", func(t *testing.T) {
+		var query strings.Builder
+		query.WriteString("{...F0}")
+		for i := range 30 {
+			fmt.Fprintf(&query, " fragment F%d on Query{...F%d ...F%d}", i, i+1, i+1)
+		}
+		query.WriteString(" fragment F30 on Query{__typename}")
+		wantCode(t, open(t, nil).ask(query.String(), newType), 400, "BAD_USER_INPUT")
 	})
 	t.Run("a schema that is hidden is hidden by GET and POST, and suggests nothing", func(t *testing.T) {
 		h := open(t, func(o *server.Options) { o.HideSchema = true })

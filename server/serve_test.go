@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"io"
 	"log/slog"
 	"net"
@@ -65,6 +67,32 @@ func TestServe(t *testing.T) {
 		}
 		wantStatus(t, h.do(request{method: "GET", path: "/readyz"}), 503)
 		wantStatus(t, h.do(request{method: "GET", path: "/healthz"}), 200)
+	})
+	t.Run("shutting down closes WebSockets with 1012", func(t *testing.T) {
+		_, base, stop := start(t, nil)
+		conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = conn.Write([]byte("GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
+			"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"))
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		reader := bufio.NewReader(conn)
+		upgraded, err := http.ReadResponse(reader, nil)
+		if err != nil || upgraded.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatalf("got %v, %v", upgraded, err)
+		}
+		stopped := make(chan error, 1)
+		go func() { stopped <- stop() }()
+		frame := make([]byte, 4) // FIN and close, length, and the code
+		if _, err := io.ReadFull(reader, frame); err != nil || frame[0] != 0x88 || binary.BigEndian.Uint16(frame[2:]) != 1012 {
+			t.Errorf("got % x, %v", frame, err)
+		}
+		_ = conn.Close()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
 	})
 	t.Run("shutting down waits for requests under way", func(t *testing.T) {
 		h, base, stop := start(t, func(o *server.Options) { o.OperationTimeout = 100 * time.Millisecond })
