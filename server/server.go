@@ -90,7 +90,7 @@ func (o Options) withDefaults() Options {
 	fill(&o.MaxOperations, 100)
 	fill(&o.OperationTimeout, 2*time.Minute)
 	fill(&o.BodyTimeout, 30*time.Second)
-	fill(&o.WriteTimeout, 10*time.Second)
+	fill(&o.WriteTimeout, 20*time.Second)
 	fill(&o.InitTimeout, 5*time.Second)
 	fill(&o.KeepAliveInterval, 15*time.Second)
 	fill(&o.RecheckInterval, 3*time.Second)
