@@ -33,11 +33,10 @@ func (policy) Validate(graphql.ExecutableSchema) error { return nil }
 // MutateOperationContext refuses an operation or lets it pass.
 func (p policy) MutateOperationContext(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	op.DisableIntrospection = p.hideSchema
-	aboutSchema := onlyAboutSchema(op.Operation.SelectionSet)
-	if aboutSchema && op.Operation.Operation == ast.Subscription {
-		return wire.Error(fault.BadInput, "a subscription needs a field that is not about the schema")
+	if size := expandedSize(op.Operation.SelectionSet, map[string]int{}); size > maxExpandedFields {
+		return wire.Error(fault.BadInput, "with its fragments written out this operation has more than %d fields", maxExpandedFields)
 	}
-	if !aboutSchema && actor.ActorFrom(ctx).IsNobody() {
+	if actor.ActorFrom(ctx).IsNobody() && !onlyAboutSchema(op.Operation.SelectionSet) {
 		return wire.Error(fault.Unauthenticated, "sign in first: send a token as Authorization: Bearer …, or open a sign-in link")
 	}
 	if defers(op.Doc) {
@@ -48,6 +47,34 @@ func (p policy) MutateOperationContext(ctx context.Context, op *graphql.Operatio
 		return wire.Error(fault.BadInput, "this operation has a complexity of %d, and %d is the limit: ask for less at a time", cost, p.maxComplexity)
 	}
 	return nil
+}
+
+// maxExpandedFields bounds an operation with its fragments written out. Whoever walks
+// through fragments pays for that size, gqlgen's complexity among them, and twenty
+// fragments that each spread the next one twice have a million fields.
+const maxExpandedFields = 10_000
+
+// expandedSize counts the selections of a set with all fragments written out. Each
+// fragment is counted once, so the count itself is cheap.
+func expandedSize(selections ast.SelectionSet, known map[string]int) int {
+	size := 0
+	for _, selection := range selections {
+		switch s := selection.(type) {
+		case *ast.Field:
+			size += 1 + expandedSize(s.SelectionSet, known)
+		case *ast.InlineFragment:
+			size += expandedSize(s.SelectionSet, known)
+		case *ast.FragmentSpread:
+			inner, ok := known[s.Name]
+			if !ok {
+				inner = expandedSize(s.Definition.SelectionSet, known)
+				known[s.Name] = inner
+			}
+			size += inner
+		}
+		size = min(size, maxExpandedFields+1)
+	}
+	return size
 }
 
 // onlyAboutSchema reports whether a root selection reads nothing but the schema

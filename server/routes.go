@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/server/internal/wire"
 	"github.com/countersign/countersign/web"
@@ -31,7 +33,7 @@ func (s *Server) routes() http.Handler {
 		{"GET /{$}", http.RedirectHandler("/playground", http.StatusFound)},
 		{"/", http.NotFoundHandler()},
 	} {
-		mux.Handle(route.pattern, s.metrics.count(route.pattern, s.recovering(secured(route.handler))))
+		mux.Handle(route.pattern, s.metrics.count(route.pattern, s.recovering(secured(s.hurried(route.handler)))))
 	}
 	return mux
 }
@@ -43,7 +45,9 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	reasons := s.options.Ready(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), s.options.WriteTimeout)
+	defer cancel()
+	reasons := s.options.Ready(ctx)
 	if s.isDraining() {
 		reasons = append(reasons, "the server is shutting down")
 	}
@@ -74,6 +78,15 @@ func secured(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-site")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hurried gives every answer its time, so that a client that reads slowly does not
+// keep a connection for ever. Handlers that answer later move the deadline themselves.
+func (s *Server) hurried(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.options.OperationTimeout + s.options.WriteTimeout))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -62,7 +62,7 @@ type Options struct {
 
 	HideSchema        bool // no introspection, and no suggestions in error messages
 	MaxBodyBytes      int64
-	MaxTokens         int // of a GraphQL document; validation is quadratic in them
+	MaxTokens         int // of a GraphQL document; validation is quadratic in them: 1,000 take 0.2 s at worst, 4,000 took 2.6 s
 	MaxComplexity     int
 	MaxOperations     int           // open operations a WebSocket
 	OperationTimeout  time.Duration // for a query or a mutation
@@ -85,12 +85,12 @@ func (o Options) withDefaults() Options {
 		o.Registry = prometheus.NewRegistry()
 	}
 	fill(&o.MaxBodyBytes, 1<<20)
-	fill(&o.MaxTokens, 4000)
+	fill(&o.MaxTokens, 1000)
 	fill(&o.MaxComplexity, 10_000)
 	fill(&o.MaxOperations, 100)
 	fill(&o.OperationTimeout, 2*time.Minute)
 	fill(&o.BodyTimeout, 30*time.Second)
-	fill(&o.WriteTimeout, 10*time.Second)
+	fill(&o.WriteTimeout, 20*time.Second)
 	fill(&o.InitTimeout, 5*time.Second)
 	fill(&o.KeepAliveInterval, 15*time.Second)
 	fill(&o.RecheckInterval, 3*time.Second)

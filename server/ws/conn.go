@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -203,8 +204,12 @@ func (c *conn) close(code int, reason string) {
 	_ = c.socket.SetReadDeadline(deadline)
 	c.mu.Unlock()
 	c.cancel()
+	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	_ = c.socket.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline)
 }
+
+// maxReason is what a close frame has left for its reason (RFC 6455, 5.5).
+const maxReason = 123
 
 func (c *conn) isClosing() bool {
 	c.mu.Lock()

@@ -41,21 +41,26 @@ func (c *conn) keep() {
 // recheck closes the connection when its actor is gone or has other rights than
 // before: the client connects again and gets what it may see now. Where the answer
 // cannot be had the connection closes as well, for a right may have been revoked.
-func (c *conn) recheck() {
+// It reports whether the connection goes on.
+func (c *conn) recheck() bool {
 	c.mu.Lock()
 	acknowledged, before, secret := c.acknowledged, c.actor, c.token
 	c.mu.Unlock()
 	if !acknowledged {
-		return
+		return true
 	}
 	now, err := c.authenticate(secret)
 	switch {
 	case c.ctx.Err() != nil:
+		return false
 	case err != nil:
 		c.close(refusal(err))
+		return false
 	case !before.Same(now):
 		c.close(closeForbidden, "Forbidden")
+		return false
 	}
+	return true
 }
 
 // authenticate asks who is connected. An answer that takes longer than half the

@@ -41,7 +41,7 @@ func (c *conn) subscribe(m message) {
 		c.close(closeBadRequest, err.Error())
 		return
 	case duplicate:
-		c.close(closeDuplicate, "Subscriber for "+shorten(m.ID)+" already exists")
+		c.close(closeDuplicate, "Subscriber for "+m.ID+" already exists")
 		return
 	case open >= c.t.options.MaxOperations:
 		c.fail(m.ID, gqlerror.List{wire.Error(fault.RateLimited,
@@ -55,14 +55,6 @@ func (c *conn) subscribe(m message) {
 	c.mu.Unlock()
 	c.running.Add(1)
 	go c.run(op, params)
-}
-
-// shorten keeps a close reason within the 123 bytes of a control frame.
-func shorten(id string) string {
-	if len(id) > 64 {
-		return "this id"
-	}
-	return id
 }
 
 // stop is the client's complete: the operation ends and is answered no more.
@@ -128,6 +120,11 @@ func (c *conn) execute(op *operation, params *graphql.RawParams) (errs gqlerror.
 		c.t.options.Subscriptions(1)
 		defer c.t.options.Subscriptions(-1)
 		c.stream(ctx, op, opCtx)
+		return nil
+	}
+	// By HTTP a revoked token is refused at once, and so it is here: a mutation does
+	// not wait for the keeper to notice.
+	if !c.recheck() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.t.options.OperationTimeout)

@@ -213,6 +213,16 @@ func TestRevocation(t *testing.T) {
 			eventually(t, "the subscription ends", func() bool { return h.schema.Running.Load() == 0 })
 		})
 	}
+	t.Run("I2 a mutation with a revoked token does not run", func(t *testing.T) {
+		h := open(t, func(o *ws.Options) { o.RecheckInterval = time.Hour })
+		client := h.connect()
+		h.accounts.Revoke(servertest.Token)
+		client.subscribe("1", "mutation{count}")
+		client.wantClose(4403)
+		if n := h.schema.Counted.Load(); n != 0 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
 	t.Run("I2 a connection whose rights stay is left alone", func(t *testing.T) {
 		h := open(t, quick)
 		client := h.connect()

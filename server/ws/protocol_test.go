@@ -68,6 +68,13 @@ func TestCloseCodes(t *testing.T) {
 		})
 	}
 
+	t.Run("a reason that does not fit is cut, and the code still arrives", func(t *testing.T) {
+		client := open(t, nil).connect()
+		id := strings.Repeat("é", 128)
+		client.subscribe(id, "subscription{silence}")
+		client.subscribe(id, "subscription{silence}")
+		client.wantClose(4409)
+	})
 	t.Run("a binary frame is 4400", func(t *testing.T) {
 		client := open(t, nil).dial(nil)
 		if err := client.socket.WriteMessage(websocket.BinaryMessage, []byte(initAda)); err != nil {
