@@ -80,7 +80,8 @@ func (r *mutationResolver) CreateToken(ctx context.Context, input model.CreateTo
 		return nil, err
 	}
 	return &model.CreateTokenPayload{
-		Token: unless(refusal, toToken, made), Secret: given(secret), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+		Token: unless(refusal, toToken, made), Secret: given(secret), Refusal: refusal, ClientMutationID: input.ClientMutationID,
+	}, nil
 }
 
 func (r *mutationResolver) RevokeToken(ctx context.Context, input model.RevokeTokenInput) (*model.RevokeTokenPayload, error) {

@@ -28,7 +28,8 @@ func (r *mutationResolver) ApproveSkillVersion(ctx context.Context, input model.
 		return nil, err
 	}
 	return &model.ApproveSkillVersionPayload{
-		Approval: unless(refusal, toApproval, approved.Approval), Skill: unless(refusal, toSkill, approved.Dossier), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+		Approval: unless(refusal, toApproval, approved.Approval), Skill: unless(refusal, toSkill, approved.Dossier), Refusal: refusal, ClientMutationID: input.ClientMutationID,
+	}, nil
 }
 
 func (r *mutationResolver) RevokeSkillVersion(ctx context.Context, input model.RevokeSkillVersionInput) (*model.RevokeSkillVersionPayload, error) {
@@ -42,7 +43,8 @@ func (r *mutationResolver) RevokeSkillVersion(ctx context.Context, input model.R
 		return nil, err
 	}
 	return &model.RevokeSkillVersionPayload{
-		Revocation: unless(refusal, toRevocation, revoked.Revocation), Skill: unless(refusal, toSkill, revoked.Dossier), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+		Revocation: unless(refusal, toRevocation, revoked.Revocation), Skill: unless(refusal, toSkill, revoked.Dossier), Refusal: refusal, ClientMutationID: input.ClientMutationID,
+	}, nil
 }
 
 func (r *revocationResolver) Actor(ctx context.Context, obj *model.Revocation) (*model.User, error) {
