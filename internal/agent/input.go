@@ -1,19 +1,18 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 
 	"github.com/google/uuid"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // Input is a person's answer to a question of the run.
@@ -92,44 +91,25 @@ func (a *Agent) claimInput(ctx context.Context, v *verdict, values json.RawMessa
 
 // fits validates values against the schema of a question. Only keys that the schema
 // declares are taken (RULES R13).
-func fits(schema, values json.RawMessage) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+func fits(question, values json.RawMessage) error {
+	schema, err := tool.CompileSchema(question)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "reading the question's schema")
 	}
-	object, isObject := doc.(map[string]any)
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(noReferences{})
-	if err := compiler.AddResource("question:schema", doc); err != nil {
+	if wrong := schema.Check(values); wrong != "" {
+		return fault.Refuse(fault.InputInvalid, "the values do not fit the question: %s", wrong)
+	}
+	var declared struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var given map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(question, &declared), json.Unmarshal(values, &given)); err != nil {
 		return fault.Wrap(fault.Internal, err, "reading the question's schema")
 	}
-	compiled, err := compiler.Compile("question:schema")
-	if err != nil || !isObject {
-		return fault.Wrap(fault.Internal, err, "compiling the question's schema")
-	}
-	given, err := jsonschema.UnmarshalJSON(bytes.NewReader(values))
-	if err != nil {
-		return fault.New(fault.BadInput, "values is not JSON")
-	}
-	answers, ok := given.(map[string]any)
-	if !ok {
-		return fault.New(fault.BadInput, "values must be an object")
-	}
-	declared, _ := object["properties"].(map[string]any)
-	for key := range answers {
-		if _, known := declared[key]; !known {
+	for key := range given {
+		if _, asked := declared.Properties[key]; !asked {
 			return fault.Refuse(fault.InputInvalid, "the question does not ask for %q", key)
 		}
 	}
-	if err := compiled.Validate(given); err != nil {
-		return fault.Refuse(fault.InputInvalid, "the values do not fit the question: %s", err)
-	}
 	return nil
-}
-
-// noReferences refuses a schema that points outside itself.
-type noReferences struct{}
-
-func (noReferences) Load(url string) (any, error) {
-	return nil, fmt.Errorf("the schema refers to %s, outside itself", url)
 }

@@ -19,7 +19,7 @@ type Registry struct {
 type registered struct {
 	tool      Tool
 	spec      Spec
-	arguments arguments
+	arguments Schema
 }
 
 // The tokens of the errors that the registry itself answers with.
@@ -52,7 +52,7 @@ func (r *Registry) add(t Tool, spec Spec) error {
 			return errors.New(rule.message)
 		}
 	}
-	args, err := compileArguments(spec.Schema)
+	args, err := CompileSchema(spec.Schema)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *Registry) Check(name string, args json.RawMessage) (Result, bool) {
 	if !ok {
 		return Fail(TokenUnknownTool, "There is no such tool."), false
 	}
-	if wrong := t.arguments.check(args); wrong != "" {
+	if wrong := t.arguments.Check(args); wrong != "" {
 		return Fail(TokenInvalidArguments, "Invalid arguments: "+wrong).Bounded(), false
 	}
 	return Result{}, true

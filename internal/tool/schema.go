@@ -11,8 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// arguments validates what a model wrote against what a tool declared.
-type arguments struct{ schema *jsonschema.Schema }
+// Schema validates an object against a JSON Schema: what a model wrote against what a
+// tool declared, and what a person answered against what was asked. Immutable.
+type Schema struct{ compiled *jsonschema.Schema }
 
 // noLoader refuses every reference out of a schema: a declaration must stand alone,
 // and reading it must reach neither the network nor the disk.
@@ -22,34 +23,36 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %s, outside itself", url)
 }
 
-func compileArguments(schema json.RawMessage) (arguments, error) {
+// CompileSchema reads a schema of an object. It refuses one that refers outside itself.
+func CompileSchema(schema json.RawMessage) (Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
-		return arguments{}, fmt.Errorf("reading the schema: %w", err)
+		return Schema{}, fmt.Errorf("reading the schema: %w", err)
 	}
 	if object, ok := doc.(map[string]any); !ok || object["type"] != "object" {
-		return arguments{}, errors.New(`the schema must be an object of "type": "object"`)
+		return Schema{}, errors.New(`the schema must be an object of "type": "object"`)
 	}
-	const self = "arguments:schema"
+	const self = "object:schema"
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
 	if err := compiler.AddResource(self, doc); err != nil {
-		return arguments{}, fmt.Errorf("adding the schema: %w", err)
+		return Schema{}, fmt.Errorf("adding the schema: %w", err)
 	}
 	compiled, err := compiler.Compile(self)
 	if err != nil {
-		return arguments{}, fmt.Errorf("compiling the schema: %w", err)
+		return Schema{}, fmt.Errorf("compiling the schema: %w", err)
 	}
-	return arguments{schema: compiled}, nil
+	return Schema{compiled: compiled}, nil
 }
 
-// check returns what is wrong with the arguments in words a model can act on, or "".
-func (a arguments) check(raw json.RawMessage) string {
+// Check returns what is wrong with an object in words that a model or a person can
+// act on, or "".
+func (s Schema) Check(raw json.RawMessage) string {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return "the arguments are not one JSON object"
 	}
-	err = a.schema.Validate(doc)
+	err = s.compiled.Validate(doc)
 	if err == nil {
 		return ""
 	}
