@@ -43,9 +43,9 @@ var (
 	ruleRow    = regexp.MustCompile(`^\| ([A-Z]\d+) \| (.+) \| (.+) \|$`)
 	anyRow     = regexp.MustCompile(`^\| *[A-Z]\d`)
 	ruleWord   = regexp.MustCompile(`^[A-Z]\d{1,2}$`)
-	idsAtStart = regexp.MustCompile(`^[A-Z]\d{1,2}(?:(?:, | and |–)[A-Z]\d{1,2})*\b`)
-	inComment  = regexp.MustCompile(`\bRULES ([A-Z]\d{1,2}(?:(?:,\s+|\s+and\s+|–)[A-Z]\d{1,2})*)`)
-	separator  = regexp.MustCompile(`,\s*|\s+and\s+`)
+	idsAtStart = regexp.MustCompile(`^[A-Z]\d{1,2}(?:(?:, | and | |–)[A-Z]\d{1,2})*\b`)
+	inComment  = regexp.MustCompile(`\bRULES ([A-Z]\d{1,2}(?:(?:,?\s+|\s+and\s+|–)[A-Z]\d{1,2}\b)*)`)
+	separator  = regexp.MustCompile(`\s+and\s+|,?\s+`)
 )
 
 func readRules(t *testing.T) (lines []string, rules []rule) {
@@ -225,11 +225,13 @@ func TestNamed(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
 		{"a test's name", `t.Run("S5 a list", f)`, "S5"},
 		{"a name in a table", `cases = []c{{"X6, X7 and R11 in order"}, {"A1–A3 hold"}}`, "X6 X7 R11 A1 A2 A3"},
+		{"ids side by side", `t.Run("D6 D5 a text", f)`, "D6 D5"},
 		{"a comment", "// Proves RULES P2, P3 and T4.", "P2 P3 T4"},
 		{"a comment that goes on", "// As RULES P2,\n// P3 has it.", "P2 P3"},
 		{"a comment about something else", "// C1 controls and the B4 sheet.", ""},
 		{"an id inside a text", `t.Run("as in C1", f)`, ""},
 		{"an id that is all of a text", `key("B4")`, ""},
+		{"a word that begins like one", `t.Run("A1 A4x4 car", f)`, "A1"},
 		{"a longer word", `t.Run("S55x is none", f)`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
