@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -13,11 +14,12 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/skill"
+	"github.com/countersign/countersign/internal/world"
 )
 
 func TestApprove(t *testing.T) {
 	onBoth(t, func(t *testing.T, setUp func(*testing.T) *fixture) {
-		t.Run("A5 an approval is a snapshot of everything at that time", func(t *testing.T) {
+		t.Run("A5 D3 an approval is a snapshot of everything at that time, which its digest verifies", func(t *testing.T) {
 			f := setUp(t)
 			d := f.synced(file("style", "allowed-tools: Read\nlicense: MIT\n", "Write plainly.\n"))
 			a := f.approved(d).Approval
@@ -107,7 +109,7 @@ func TestApprove(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 		})
-		t.Run("wrong input names the field", func(t *testing.T) {
+		t.Run("D2 a digest of another form is wrong input that names the field", func(t *testing.T) {
 			f := setUp(t)
 			d := f.synced(file("style", "", "Write plainly.\n"))
 			_, err := f.Approve(f.ctx, f.approver, library.ApproveInput{SkillID: d.Skill.ID, Digest: "1:abc"})
@@ -249,6 +251,29 @@ func TestApprovalRaces(t *testing.T) {
 			})
 			if got := f.approved(d); len(got.Approval.Bundle) != 2 {
 				t.Fatalf("bundle %+v", got.Approval.Bundle)
+			}
+		})
+		t.Run("A2 approvals of four people at once are all kept, each with its own counter", func(t *testing.T) {
+			f := setUp(t)
+			d := f.synced(file("style", "", "Write plainly.\n"))
+			f.World = world.Real() // the fixture's is for one goroutine
+			var all sync.WaitGroup
+			failures := make([]error, 4)
+			for i := range failures {
+				all.Go(func() {
+					_, failures[i] = f.Approve(f.ctx, f.approver, library.ApproveInput{SkillID: d.Skill.ID, Digest: string(d.Digest())})
+				})
+			}
+			all.Wait()
+			f.ok(errors.Join(failures...))
+			kept := f.reread(d.Skill.ID)
+			for i, a := range kept.Approvals {
+				if a.Counter != len(kept.Approvals)-i {
+					t.Fatalf("counters %+v", kept.Approvals)
+				}
+			}
+			if len(kept.Approvals) != 4 || kept.Skill.Counter != 4 || len(f.audited(audit.VersionApproved)) != 4 {
+				t.Fatalf("%d approvals, counter %d", len(kept.Approvals), kept.Skill.Counter)
 			}
 		})
 		t.Run("a skill that never holds still is not approved", func(t *testing.T) {

@@ -59,7 +59,7 @@ func (l *Library) Configuration(ctx context.Context, id uuid.UUID) (Configuratio
 
 // Source reads a source for the runtime, without its token.
 func (l *Library) Source(ctx context.Context, id uuid.UUID) (Source, error) {
-	return withoutToken(l.Store.Source(ctx, id))
+	return l.shown(l.Store.Source(ctx, id))
 }
 
 // Provider reads a provider for the runtime, with its key.

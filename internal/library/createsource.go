@@ -52,7 +52,7 @@ func (l *Library) CreateSource(ctx context.Context, by actor.Actor, in NewSource
 	if _, err := change.One(ctx, l.Store, c); err != nil {
 		return Source{}, err
 	}
-	return withoutToken(l.Store.Source(ctx, s.ID))
+	return l.shown(l.Store.Source(ctx, s.ID))
 }
 
 func insertSource(s Source) change.Insert {

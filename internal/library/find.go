@@ -14,12 +14,16 @@ func (l *Library) FindSource(ctx context.Context, by actor.Actor, id uuid.UUID) 
 	if err := need(by, actor.SkillRead); err != nil {
 		return Source{}, err
 	}
-	return withoutToken(l.Store.Source(ctx, id))
+	return l.shown(l.Store.Source(ctx, id))
 }
 
-// withoutToken takes the secret off a source on its way to a person.
-func withoutToken(s Source, err error) (Source, error) {
+// shown is a source as people see it: without its secret, and not as syncing when
+// the sync that said so has died.
+func (l *Library) shown(s Source, err error) (Source, error) {
 	s.AccessToken = ""
+	if s.SyncStatus == Syncing && (s.LeaseUntil == nil || !l.World.Now().Before(*s.LeaseUntil)) {
+		s.SyncStatus, s.SyncError = SyncError, "The last sync did not finish."
+	}
 	return s, err
 }
 
@@ -60,7 +64,7 @@ func (l *Library) ListSources(ctx context.Context, by actor.Actor, page Page) ([
 	}
 	sources, err := l.Store.Sources(ctx, page)
 	for i := range sources {
-		sources[i].AccessToken = ""
+		sources[i], _ = l.shown(sources[i], nil)
 	}
 	return sources, err
 }

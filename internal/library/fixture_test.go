@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -218,6 +219,7 @@ func (f *fixture) once(event audit.Event) audit.Entry {
 // interleaved lets a test act between what a use case read and what it applies.
 type interleaved struct {
 	library.Store
+	mu      sync.Mutex
 	next    []func()
 	applied []change.Change
 	read    int   // how often dossiers were read
@@ -225,7 +227,9 @@ type interleaved struct {
 }
 
 func (i *interleaved) Dossiers(ctx context.Context, ids []uuid.UUID) ([]library.Dossier, error) {
+	i.mu.Lock()
 	i.read++
+	i.mu.Unlock()
 	if i.broken != nil {
 		return nil, i.broken
 	}
@@ -244,7 +248,9 @@ func (i *interleaved) Apply(ctx context.Context, changes ...change.Change) ([]ch
 	if i.broken != nil {
 		return nil, i.broken
 	}
+	i.mu.Lock()
 	i.applied = append(i.applied, changes...)
+	i.mu.Unlock()
 	return i.Store.Apply(ctx, changes...)
 }
 

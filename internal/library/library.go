@@ -66,12 +66,12 @@ func holds(table change.Table, id uuid.UUID, guards ...change.Value) change.Upda
 	return change.Update{Table: table, ID: id, If: guards, Set: guards[:1]}
 }
 
-// retried applies what judge returns until it is applied or judge ends it. Judge
-// reads afresh every time it is called.
+// retried applies what judge returns until it is applied, or judge fails or finds
+// nothing to change. Judge reads afresh every time it is called.
 func (l *Library) retried(ctx context.Context, what string, judge func() (change.Change, error)) error {
 	for range attempts {
 		c, err := judge()
-		if err != nil {
+		if err != nil || changesNothing(c) {
 			return err
 		}
 		out, err := change.One(ctx, l.Store, c)
@@ -83,6 +83,10 @@ func (l *Library) retried(ctx context.Context, what string, judge func() (change
 		}
 	}
 	return fault.New(fault.Unavailable, "Others keep changing %s; try again.", what)
+}
+
+func changesNothing(c change.Change) bool {
+	return len(c.Updates)+len(c.Deletes)+len(c.Inserts)+len(c.Events)+len(c.Audit) == 0
 }
 
 // values reads the settings in force.

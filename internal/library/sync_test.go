@@ -66,6 +66,9 @@ func TestSync(t *testing.T) {
 			if d := f.skill("s1"); d.Skill.Enabled || d.Skill.TrustLevel != skill.Verified || d.Skill.StoredDigest != d.Skill.Version.Digest() {
 				t.Fatalf("%+v", d.Skill)
 			}
+			if d := f.skill("s1"); d.Skill.BodyChecksum != skill.BodyChecksum("One.\n") {
+				t.Fatalf("D4 the body's checksum is %s", d.Skill.BodyChecksum)
+			}
 			if d := f.skill("s2"); d.Skill.ParseStatus != skill.ParseRepaired || d.Skill.Version.Tools.State != skill.ToolsUnreadable {
 				t.Fatalf("%+v", d.Skill)
 			}
@@ -402,6 +405,9 @@ func TestSyncLease(t *testing.T) {
 			_, err = f.Sync(f.ctx, f.admin, f.source.ID)
 			f.refused(err, fault.SyncRunning)
 			f.clock.at = crashed.Until
+			if s := f.reload(); s.SyncStatus != library.SyncError || s.SyncError != "The last sync did not finish." {
+				t.Fatalf("%+v", s)
+			}
 			f.fetcher.set(t, file("one", "", "One.\n"))
 			if r := f.sync(); r.Loaded != 1 {
 				t.Fatalf("%+v", r)

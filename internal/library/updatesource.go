@@ -46,7 +46,7 @@ func (l *Library) UpdateSource(ctx context.Context, by actor.Actor, in SourceUpd
 	if err != nil {
 		return Source{}, err
 	}
-	return withoutToken(l.Store.Source(ctx, in.ID))
+	return l.shown(l.Store.Source(ctx, in.ID))
 }
 
 // applied is the source as the update would have it.
@@ -134,7 +134,7 @@ func (l *Library) SetSourceTrustLevel(ctx context.Context, by actor.Actor, id uu
 	if err != nil {
 		return Source{}, err
 	}
-	return withoutToken(l.Store.Source(ctx, id))
+	return l.shown(l.Store.Source(ctx, id))
 }
 
 // SetSourceToken replaces a source's access token; empty removes it. The token is
@@ -164,5 +164,5 @@ func (l *Library) SetSourceToken(ctx context.Context, by actor.Actor, id uuid.UU
 	if !out.Applied {
 		return Source{}, fault.New(fault.NotFound, "There is no such source.")
 	}
-	return withoutToken(l.Store.Source(ctx, id))
+	return l.shown(l.Store.Source(ctx, id))
 }
