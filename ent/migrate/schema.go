@@ -459,17 +459,9 @@ var (
 		},
 		Indexes: []*schema.Index{
 			{
-				Name:    "runs_queue",
+				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[26]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "status = 'queued'",
-				},
-			},
-			{
-				Name:    "run_status",
-				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[26], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",

@@ -58,13 +58,11 @@ func (Run) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of the table. The queue's holds only what is queued, so that it stays
-// small however many runs there have been.
+// Indexes of the table. The first one is the queue's: what is queued, oldest first,
+// stands together in it however many runs there have been.
 func (Run) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("created_at").StorageKey("runs_queue").
-			Annotations(entsql.IndexWhere("status = '" + string(run.Queued) + "'")),
-		index.Fields("status"),
+		index.Fields("status", "created_at", "id"),
 		index.Fields("initiator_id"),
 		index.Fields("configuration_id"),
 		index.Fields("invoked_skill_id"),

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -204,12 +203,10 @@ func toEvent(row *ent.RunEvent) (run.Event, error) {
 	}, nil
 }
 
-// Queued implements agent.Store. The condition names the one status, so that the
-// queue's index serves it.
+// Queued implements agent.Store.
 func (s *Store) Queued(ctx context.Context, limit int) ([]uuid.UUID, error) {
-	ids, err := s.client.Run.Query().Where(func(q *entsql.Selector) {
-		q.Where(entsql.ExprP(fmt.Sprintf("status = '%s'", run.Queued)))
-	}).Order(entrun.ByCreatedAt(), entrun.ByID()).Limit(limit).IDs(ctx)
+	ids, err := s.client.Run.Query().Where(entrun.Status(string(run.Queued))).
+		Order(entrun.ByCreatedAt(), entrun.ByID()).Limit(limit).IDs(ctx)
 	return ids, failed(ctx, err, "read the queue")
 }
 

@@ -268,16 +268,22 @@ func races(t *testing.T, s *store.Store) {
 			return c
 		}
 		var all sync.WaitGroup
-		for range 4 {
-			for _, changes := range [][]change.Change{{touch(a, b)}, {touch(b, a)}, {touch(a), touch(b)}, {touch(b), touch(a)}} {
-				all.Go(func() {
-					for range 10 {
-						if _, err := s.Apply(t.Context(), changes...); err != nil {
-							t.Error(err)
-						}
+		for _, writer := range []struct {
+			times   int
+			changes []change.Change
+		}{
+			{20, []change.Change{touch(a, b)}}, // sorted: they never wait for each other in a circle
+			{20, []change.Change{touch(b, a)}},
+			{1, []change.Change{touch(a), touch(b)}}, // in the order given: a deadlock is retried
+			{1, []change.Change{touch(b), touch(a)}},
+		} {
+			all.Go(func() {
+				for range writer.times {
+					if _, err := s.Apply(t.Context(), writer.changes...); err != nil {
+						t.Error(err)
 					}
-				})
-			}
+				}
+			})
 		}
 		all.Wait()
 	})

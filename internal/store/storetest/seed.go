@@ -29,6 +29,9 @@ func NewRows(t testing.TB, s *store.Store) *Rows {
 	return &Rows{t: t, s: s, World: world.Fixed(Start, 1)}
 }
 
+// On makes rows in another store, with ids that this one did not use.
+func (r *Rows) On(s *store.Store) *Rows { return &Rows{t: r.t, s: s, World: r.World} }
+
 // V is one column with its value.
 func V(column string, arg any) change.Value { return change.Value{Column: column, Arg: arg} }
 
