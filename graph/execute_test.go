@@ -162,7 +162,7 @@ func TestAuditEntries(t *testing.T) {
 // ring is a bell that a test rings.
 type ring struct{ rung chan struct{} }
 
-func (r *ring) Listen(change.Topic) (<-chan struct{}, func()) { return r.rung, func() {} }
+func (r *ring) Listen(...change.Topic) (<-chan struct{}, func()) { return r.rung, func() {} }
 
 func manySkills(n int) []library.Dossier {
 	source := library.Source{ID: uuid.New(), Title: "Ours", Type: library.Repo, TrustLevel: skill.Verified, SyncStatus: library.SyncOK}
