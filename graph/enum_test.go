@@ -170,6 +170,9 @@ func TestEveryKindOfEventHasItsType(t *testing.T) {
 		}
 		types[strings.TrimPrefix(typeName(make(run.Event{Kind: run.EventKind(kind)})), "*model.")] = true
 	}
+	if got := typeName(toEvent(run.Event{Kind: "FROM_A_NEWER_REPLICA"})); got != "*model.StartedEvent" {
+		t.Errorf("a kind that is not known here becomes a %s", got)
+	}
 	implementers := parsedSchema().PossibleTypes["RunEvent"]
 	if len(implementers) != len(types) {
 		t.Errorf("%d types implement RunEvent, %d are made", len(implementers), len(types))

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -19,6 +20,8 @@ func (s *schema) Exec(ctx context.Context) graphql.ResponseHandler {
 	next := s.ExecutableSchema.Exec(context.WithValue(ctx, failureKey{}, failure))
 	return func(ctx context.Context) *graphql.Response {
 		if response := next(s.resolver.withLoaders(ctx)); response != nil {
+			// gqlgen writes every response of a subscription into the same buffer; whoever sends them may still hold the one before.
+			response.Data = bytes.Clone(response.Data)
 			return response
 		}
 		err := failure.take()

@@ -65,6 +65,14 @@ func TestRunEvents(t *testing.T) {
 		}
 	})
 
+	t.Run("a response stays as it was when the next one is made", func(t *testing.T) {
+		a := watching(t, t.Context(), fake(), id, 2)
+		first, second := a.respond(a.ctx), a.respond(a.ctx)
+		if !strings.Contains(string(first.Data), `"sequence":3`) || !strings.Contains(string(second.Data), `"sequence":4`) {
+			t.Errorf("got %s, then %s", first.Data, second.Data)
+		}
+	})
+
 	t.Run("a run that is not the viewer's is NOT_FOUND", func(t *testing.T) {
 		if got := watching(t, t.Context(), fake(), runKind.id(uuid.New()), nil).next(); got.code() != "NOT_FOUND" {
 			t.Errorf("got %+v", got)
@@ -162,7 +170,64 @@ func TestAuditEntries(t *testing.T) {
 // ring is a bell that a test rings.
 type ring struct{ rung chan struct{} }
 
-func (r *ring) Listen(change.Topic) (<-chan struct{}, func()) { return r.rung, func() {} }
+func (r *ring) Listen(...change.Topic) (<-chan struct{}, func()) { return r.rung, func() {} }
+
+func TestSyncProgress(t *testing.T) {
+	source := library.Source{ID: uuid.New(), SyncStatus: library.Syncing}
+	feed := &SyncFeed{}
+	feed.SyncProgressed(library.SyncProgress{SourceID: source.ID, Progress: library.Progress{Seen: 3, Done: 1}})
+	f := &fakeLibrary{source: source}
+	rooms := Rooms{Library: f.library(), Syncs: feed}
+	watch := func(t *testing.T, by actor.Actor) *asking {
+		return ask(t, t.Context(), rooms, by, `subscription($id: ID!) { syncProgress(sourceId: $id) { status seen done errors } }`,
+			map[string]any{"id": sourceKind.id(source.ID)})
+	}
+	t.Run("S11 where it stands, every change, how it ended, and the end", func(t *testing.T) {
+		defer goleak.VerifyNone(t)
+		a := watch(t, person)
+		want := func(status string, seen, done float64) {
+			t.Helper()
+			got := a.next()
+			if p := got.Data["syncProgress"].(map[string]any); p["status"] != status || p["seen"] != seen || p["done"] != done {
+				t.Fatalf("got %v, want %s %v %v", p, status, seen, done)
+			}
+		}
+		want("SYNCING", 3, 1)
+		feed.SyncProgressed(library.SyncProgress{SourceID: source.ID, Progress: library.Progress{Seen: 3, Done: 3}})
+		want("SYNCING", 3, 3)
+		f.setStatus(library.SyncOK)
+		feed.SyncProgressed(library.SyncProgress{SourceID: source.ID, Progress: library.Progress{Seen: 3, Done: 3}, Finished: true})
+		want("OK", 3, 3)
+		if more := a.next(); more != nil {
+			t.Errorf("it goes on: %v", more)
+		}
+		if len(feed.latest) != 0 {
+			t.Errorf("the feed remembers %d syncs that ended", len(feed.latest))
+		}
+	})
+	t.Run("needs skill:read", func(t *testing.T) {
+		if got := watch(t, actor.Actor{ID: uuid.New(), Kind: actor.Person}).next(); got.code() != "FORBIDDEN" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestWhatAnErrorLeavesOfOtherChanges(t *testing.T) {
+	start := 0
+	f := &fakeAgent{runs: map[uuid.UUID]agent.Run{anyRun.ID: anyRun}}
+	f.start = func(agent.StartRequest) (agent.Run, error) {
+		if start++; start == 2 {
+			return agent.Run{}, fault.New(fault.Forbidden, "No.")
+		}
+		return anyRun, nil
+	}
+	query := `mutation($i: StartRunInput!) { a: startRun(input: $i) { run { id } } b: startRun(input: $i) { run { id } } c: startRun(input: $i) { run { id } } }`
+	got := ask(t, t.Context(), Rooms{Agent: f}, person, query,
+		map[string]any{"i": map[string]any{"configurationId": configurationKind.id(uuid.New()), "prompt": "x"}}).next()
+	if got.code() != "FORBIDDEN" || got.Data["a"] == nil || got.Data["b"] != nil || got.Data["c"] == nil {
+		t.Errorf("got %+v", got)
+	}
+}
 
 func manySkills(n int) []library.Dossier {
 	source := library.Source{ID: uuid.New(), Title: "Ours", Type: library.Repo, TrustLevel: skill.Verified, SyncStatus: library.SyncOK}

@@ -152,8 +152,21 @@ type fakeLibrary struct {
 	library.Store
 	dossiers []library.Dossier
 
-	mu    sync.Mutex
-	reads int
+	mu     sync.Mutex
+	reads  int
+	source library.Source
+}
+
+func (f *fakeLibrary) Source(context.Context, uuid.UUID) (library.Source, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.source, nil
+}
+
+func (f *fakeLibrary) setStatus(s library.SyncStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.source.SyncStatus = s
 }
 
 func (f *fakeLibrary) count() {

@@ -31,11 +31,6 @@ var (
 	entryKind         = kind{"aud", "an audit entry"}
 )
 
-// kinds lists every kind, for messages about an id that may be of any.
-var kinds = []kind{
-	userKind, tokenKind, sourceKind, skillKind, approvalKind, revocationKind, attachmentKind, configurationKind, providerKind, runKind, entryKind,
-}
-
 var idEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // id is the API id of a row.

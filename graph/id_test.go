@@ -10,6 +10,11 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 )
 
+// kinds lists every kind.
+var kinds = []kind{
+	userKind, tokenKind, sourceKind, skillKind, approvalKind, revocationKind, attachmentKind, configurationKind, providerKind, runKind, entryKind,
+}
+
 func anyRow() *rapid.Generator[uuid.UUID] {
 	return rapid.Custom(func(t *rapid.T) uuid.UUID {
 		return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "bytes"))

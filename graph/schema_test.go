@@ -80,7 +80,7 @@ func TestEveryMutationTakesOneInputAndAnswersWithItsPayload(t *testing.T) {
 			t.Errorf("%s takes %v, not one input: %sInput!", f.Name, f.Arguments, name)
 			continue
 		}
-		if f.Type.String() != name+"Payload!" {
+		if f.Type.String() != name+"Payload" {
 			t.Errorf("%s answers %s", f.Name, f.Type)
 			continue
 		}

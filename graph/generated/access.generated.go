@@ -2145,38 +2145,14 @@ func (ec *executionContext) unmarshalNCreateTokenInput2githubᚗcomᚋcountersig
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCreateTokenPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateTokenPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateTokenPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CreateTokenPayload!")
-		return graphql.Null
-	}
-	return ec._CreateTokenPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNCreateUserInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateUserInput(ctx context.Context, v any) (model.CreateUserInput, error) {
 	res, err := ec.unmarshalInputCreateUserInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCreateUserPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateUserPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateUserPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CreateUserPayload!")
-		return graphql.Null
-	}
-	return ec._CreateUserPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNGrantPermissionInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐGrantPermissionInput(ctx context.Context, v any) (model.GrantPermissionInput, error) {
 	res, err := ec.unmarshalInputGrantPermissionInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNGrantPermissionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐGrantPermissionPayload(ctx context.Context, sel ast.SelectionSet, v *model.GrantPermissionPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "GrantPermissionPayload!")
-		return graphql.Null
-	}
-	return ec._GrantPermissionPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNPermission2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPermission(ctx context.Context, v any) (model.Permission, error) {
@@ -2194,25 +2170,9 @@ func (ec *executionContext) unmarshalNRevokePermissionInput2githubᚗcomᚋcount
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRevokePermissionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokePermissionPayload(ctx context.Context, sel ast.SelectionSet, v *model.RevokePermissionPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "RevokePermissionPayload!")
-		return graphql.Null
-	}
-	return ec._RevokePermissionPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNRevokeTokenInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokeTokenInput(ctx context.Context, v any) (model.RevokeTokenInput, error) {
 	res, err := ec.unmarshalInputRevokeTokenInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNRevokeTokenPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokeTokenPayload(ctx context.Context, sel ast.SelectionSet, v *model.RevokeTokenPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "RevokeTokenPayload!")
-		return graphql.Null
-	}
-	return ec._RevokeTokenPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNToken2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTokenᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Token) graphql.Marshaler {
@@ -2274,14 +2234,6 @@ func (ec *executionContext) marshalNTokenEdge2ᚖgithubᚗcomᚋcountersignᚋco
 func (ec *executionContext) unmarshalNUpdateUserInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateUserInput(ctx context.Context, v any) (model.UpdateUserInput, error) {
 	res, err := ec.unmarshalInputUpdateUserInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNUpdateUserPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateUserPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateUserPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpdateUserPayload!")
-		return graphql.Null
-	}
-	return ec._UpdateUserPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNUser2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUserᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.User) graphql.Marshaler {
@@ -2350,6 +2302,27 @@ func (ec *executionContext) marshalNUserKind2githubᚗcomᚋcountersignᚋcounte
 	return v
 }
 
+func (ec *executionContext) marshalOCreateTokenPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateTokenPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateTokenPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CreateTokenPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOCreateUserPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateUserPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateUserPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CreateUserPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOGrantPermissionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐGrantPermissionPayload(ctx context.Context, sel ast.SelectionSet, v *model.GrantPermissionPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._GrantPermissionPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOPermission2ᚕgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPermissionᚄ(ctx context.Context, v any) ([]model.Permission, error) {
 	if v == nil {
 		return nil, nil
@@ -2386,11 +2359,32 @@ func (ec *executionContext) marshalOPermission2ᚕgithubᚗcomᚋcountersignᚋc
 	return ret
 }
 
+func (ec *executionContext) marshalORevokePermissionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokePermissionPayload(ctx context.Context, sel ast.SelectionSet, v *model.RevokePermissionPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RevokePermissionPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalORevokeTokenPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokeTokenPayload(ctx context.Context, sel ast.SelectionSet, v *model.RevokeTokenPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RevokeTokenPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOToken2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐToken(ctx context.Context, sel ast.SelectionSet, v *model.Token) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._Token(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOUpdateUserPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateUserPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateUserPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UpdateUserPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOUser2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUser(ctx context.Context, sel ast.SelectionSet, v *model.User) graphql.Marshaler {

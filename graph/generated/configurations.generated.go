@@ -2283,14 +2283,6 @@ func (ec *executionContext) unmarshalNAttachSkillInput2githubᚗcomᚋcountersig
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNAttachSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAttachSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.AttachSkillPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "AttachSkillPayload!")
-		return graphql.Null
-	}
-	return ec._AttachSkillPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalNAttachment2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAttachmentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Attachment) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -2408,25 +2400,9 @@ func (ec *executionContext) unmarshalNCreateConfigurationInput2githubᚗcomᚋco
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCreateConfigurationPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateConfigurationPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateConfigurationPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CreateConfigurationPayload!")
-		return graphql.Null
-	}
-	return ec._CreateConfigurationPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNDetachSkillInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDetachSkillInput(ctx context.Context, v any) (model.DetachSkillInput, error) {
 	res, err := ec.unmarshalInputDetachSkillInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNDetachSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDetachSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.DetachSkillPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "DetachSkillPayload!")
-		return graphql.Null
-	}
-	return ec._DetachSkillPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNLoadMode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLoadMode(ctx context.Context, v any) (model.LoadMode, error) {
@@ -2444,25 +2420,16 @@ func (ec *executionContext) unmarshalNUpdateAttachmentInput2githubᚗcomᚋcount
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNUpdateAttachmentPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateAttachmentPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateAttachmentPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpdateAttachmentPayload!")
-		return graphql.Null
-	}
-	return ec._UpdateAttachmentPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNUpdateConfigurationInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateConfigurationInput(ctx context.Context, v any) (model.UpdateConfigurationInput, error) {
 	res, err := ec.unmarshalInputUpdateConfigurationInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNUpdateConfigurationPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateConfigurationPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateConfigurationPayload) graphql.Marshaler {
+func (ec *executionContext) marshalOAttachSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAttachSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.AttachSkillPayload) graphql.Marshaler {
 	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpdateConfigurationPayload!")
 		return graphql.Null
 	}
-	return ec._UpdateConfigurationPayload(ctx, sel, v)
+	return ec._AttachSkillPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOAttachment2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAttachment(ctx context.Context, sel ast.SelectionSet, v *model.Attachment) graphql.Marshaler {
@@ -2479,6 +2446,20 @@ func (ec *executionContext) marshalOConfiguration2ᚖgithubᚗcomᚋcountersign�
 	return ec._Configuration(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOCreateConfigurationPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateConfigurationPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateConfigurationPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CreateConfigurationPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalODetachSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDetachSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.DetachSkillPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DetachSkillPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOLoadMode2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLoadMode(ctx context.Context, v any) (*model.LoadMode, error) {
 	if v == nil {
 		return nil, nil
@@ -2493,6 +2474,20 @@ func (ec *executionContext) marshalOLoadMode2ᚖgithubᚗcomᚋcountersignᚋcou
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOUpdateAttachmentPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateAttachmentPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateAttachmentPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UpdateAttachmentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOUpdateConfigurationPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateConfigurationPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateConfigurationPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UpdateConfigurationPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -1688,14 +1688,6 @@ func (ec *executionContext) unmarshalNCreateRecordInput2githubᚗcomᚋcountersi
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCreateRecordPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateRecordPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateRecordPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CreateRecordPayload!")
-		return graphql.Null
-	}
-	return ec._CreateRecordPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalNRecord2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRecordᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Record) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -1821,12 +1813,11 @@ func (ec *executionContext) unmarshalNUpdateRecordInput2githubᚗcomᚋcountersi
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNUpdateRecordPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateRecordPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateRecordPayload) graphql.Marshaler {
+func (ec *executionContext) marshalOCreateRecordPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateRecordPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateRecordPayload) graphql.Marshaler {
 	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpdateRecordPayload!")
 		return graphql.Null
 	}
-	return ec._UpdateRecordPayload(ctx, sel, v)
+	return ec._CreateRecordPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalORecord2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRecord(ctx context.Context, sel ast.SelectionSet, v *model.Record) graphql.Marshaler {
@@ -1849,6 +1840,13 @@ func (ec *executionContext) unmarshalORecordReferenceInput2ᚖgithubᚗcomᚋcou
 	}
 	res, err := ec.unmarshalInputRecordReferenceInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOUpdateRecordPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateRecordPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateRecordPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UpdateRecordPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

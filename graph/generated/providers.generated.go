@@ -688,14 +688,6 @@ func (ec *executionContext) unmarshalNCreateProviderInput2githubᚗcomᚋcounter
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCreateProviderPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateProviderPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateProviderPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CreateProviderPayload!")
-		return graphql.Null
-	}
-	return ec._CreateProviderPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalNProvider2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐProviderᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Provider) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -770,6 +762,13 @@ func (ec *executionContext) unmarshalNTrustZone2githubᚗcomᚋcountersignᚋcou
 
 func (ec *executionContext) marshalNTrustZone2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTrustZone(ctx context.Context, sel ast.SelectionSet, v model.TrustZone) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalOCreateProviderPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateProviderPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateProviderPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CreateProviderPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOProvider2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐProvider(ctx context.Context, sel ast.SelectionSet, v *model.Provider) graphql.Marshaler {

@@ -2372,14 +2372,6 @@ func (ec *executionContext) unmarshalNApproveSkillVersionInput2githubᚗcomᚋco
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNApproveSkillVersionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐApproveSkillVersionPayload(ctx context.Context, sel ast.SelectionSet, v *model.ApproveSkillVersionPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "ApproveSkillVersionPayload!")
-		return graphql.Null
-	}
-	return ec._ApproveSkillVersionPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalNDiff2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDiff(ctx context.Context, sel ast.SelectionSet, v *model.Diff) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Diff!")
@@ -2525,14 +2517,6 @@ func (ec *executionContext) unmarshalNRevokeSkillVersionInput2githubᚗcomᚋcou
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRevokeSkillVersionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokeSkillVersionPayload(ctx context.Context, sel ast.SelectionSet, v *model.RevokeSkillVersionPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "RevokeSkillVersionPayload!")
-		return graphql.Null
-	}
-	return ec._RevokeSkillVersionPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalOApproval2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐApproval(ctx context.Context, sel ast.SelectionSet, v *model.Approval) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -2540,11 +2524,25 @@ func (ec *executionContext) marshalOApproval2ᚖgithubᚗcomᚋcountersignᚋcou
 	return ec._Approval(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOApproveSkillVersionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐApproveSkillVersionPayload(ctx context.Context, sel ast.SelectionSet, v *model.ApproveSkillVersionPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ApproveSkillVersionPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalORevocation2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevocation(ctx context.Context, sel ast.SelectionSet, v *model.Revocation) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._Revocation(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalORevokeSkillVersionPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokeSkillVersionPayload(ctx context.Context, sel ast.SelectionSet, v *model.RevokeSkillVersionPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RevokeSkillVersionPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -5434,32 +5434,32 @@ extend type Mutation {
   createUser(
     """Whom to add."""
     input: CreateUserInput!
-  ): CreateUserPayload!
+  ): CreateUserPayload
   """Change an account. Fields that are not given stay as they are."""
   updateUser(
     """What to change."""
     input: UpdateUserInput!
-  ): UpdateUserPayload!
+  ): UpdateUserPayload
   """Give an account a permission."""
   grantPermission(
     """What to whom."""
     input: GrantPermissionInput!
-  ): GrantPermissionPayload!
+  ): GrantPermissionPayload
   """Take a permission from an account."""
   revokePermission(
     """What from whom."""
     input: RevokePermissionInput!
-  ): RevokePermissionPayload!
+  ): RevokePermissionPayload
   """Make an access token. Its secret is shown this once."""
   createToken(
     """For whom."""
     input: CreateTokenInput!
-  ): CreateTokenPayload!
+  ): CreateTokenPayload
   """End an access token."""
   revokeToken(
     """Which token."""
     input: RevokeTokenInput!
-  ): RevokeTokenPayload!
+  ): RevokeTokenPayload
 }
 
 """A person or a service account. What it may do is shown to administrators and to itself."""
@@ -5914,27 +5914,27 @@ extend type Mutation {
   createConfiguration(
     """What to add."""
     input: CreateConfigurationInput!
-  ): CreateConfigurationPayload!
+  ): CreateConfigurationPayload
   """Change a configuration. Fields that are not given stay as they are."""
   updateConfiguration(
     """What to change."""
     input: UpdateConfigurationInput!
-  ): UpdateConfigurationPayload!
+  ): UpdateConfigurationPayload
   """Offer a skill on a configuration."""
   attachSkill(
     """What to offer where."""
     input: AttachSkillInput!
-  ): AttachSkillPayload!
+  ): AttachSkillPayload
   """Stop offering a skill."""
   detachSkill(
     """Which attachment."""
     input: DetachSkillInput!
-  ): DetachSkillPayload!
+  ): DetachSkillPayload
   """Change when an attached skill is composed, or its place among the others."""
   updateAttachment(
     """What to change."""
     input: UpdateAttachmentInput!
-  ): UpdateAttachmentPayload!
+  ): UpdateAttachmentPayload
 }
 
 """Model, prompt and limits that runs run with, and the skills it offers."""
@@ -6204,12 +6204,12 @@ extend type Mutation {
   createRecord(
     """What to add."""
     input: CreateRecordInput!
-  ): CreateRecordPayload!
+  ): CreateRecordPayload
   """Change fields of a record. Fields that are not named stay as they are."""
   updateRecord(
     """What to change."""
     input: UpdateRecordInput!
-  ): UpdateRecordPayload!
+  ): UpdateRecordPayload
 }
 
 """A record of the content: a page, an element on a page, or a file. It is named by its table and id together."""
@@ -6424,7 +6424,7 @@ type Query {
 
 """
 What can be changed. A change that the rules refuse is answered as data: the payload's object is null and ` + "`" + `refusal` + "`" + ` says why. A missing
-permission and an input that cannot be right are errors.
+permission and an input that cannot be right are errors, and the field itself is null; the other changes of the same document stand.
 """
 type Mutation
 
@@ -6450,7 +6450,7 @@ extend type Mutation {
   createProvider(
     """What to add."""
     input: CreateProviderInput!
-  ): CreateProviderPayload!
+  ): CreateProviderPayload
 }
 
 """A model endpoint."""
@@ -6766,12 +6766,12 @@ enum RefusalCode {
   approveSkillVersion(
     """The version that was seen."""
     input: ApproveSkillVersionInput!
-  ): ApproveSkillVersionPayload!
+  ): ApproveSkillVersionPayload
   """Withdraw one version for good; only a new approval of it lifts that. Needs SKILL_APPROVE."""
   revokeSkillVersion(
     """The version."""
     input: RevokeSkillVersionInput!
-  ): RevokeSkillVersionPayload!
+  ): RevokeSkillVersionPayload
 }
 
 """What a reviewer has to see before deciding."""
@@ -7023,27 +7023,27 @@ extend type Mutation {
   startRun(
     """What to run."""
     input: StartRunInput!
-  ): StartRunPayload!
+  ): StartRunPayload
   """Answer the card of a waiting run. It answers like ` + "`" + `startRun` + "`" + `, when the run settles or waits again."""
   decideRun(
     """The decision."""
     input: DecideRunInput!
-  ): DecideRunPayload!
+  ): DecideRunPayload
   """Give a waiting run the input it asked for. It answers like ` + "`" + `startRun` + "`" + `, when the run settles or waits again."""
   submitRunInput(
     """The values."""
     input: SubmitRunInputInput!
-  ): SubmitRunInputPayload!
+  ): SubmitRunInputPayload
   """Cancel a run, wherever it stands. It stops at its next step."""
   cancelRun(
     """Which run."""
     input: CancelRunInput!
-  ): CancelRunPayload!
+  ): CancelRunPayload
   """Cancel a run only if it waits for a person."""
   cancelRunIfWaiting(
     """Which run."""
     input: CancelRunIfWaitingInput!
-  ): CancelRunIfWaitingPayload!
+  ): CancelRunIfWaitingPayload
 }
 
 extend type Subscription {
@@ -7838,7 +7838,7 @@ extend type Mutation {
   updateSetting(
     """Which setting, and its value."""
     input: UpdateSettingInput!
-  ): UpdateSettingPayload!
+  ): UpdateSettingPayload
 }
 
 """A setting of the installation."""
@@ -7901,17 +7901,17 @@ extend type Mutation {
   createSkill(
     """What to write."""
     input: CreateSkillInput!
-  ): CreateSkillPayload!
+  ): CreateSkillPayload
   """Change a skill that is written here. Fields that are not given stay as they are."""
   updateSkill(
     """What to change."""
     input: UpdateSkillInput!
-  ): UpdateSkillPayload!
+  ): UpdateSkillPayload
   """Switch a skill on or off for the whole installation."""
   setSkillEnabled(
     """Which skill, and the switch."""
     input: SetSkillEnabledInput!
-  ): SetSkillEnabledPayload!
+  ): SetSkillEnabledPayload
 }
 
 """Text that a model may be given, with what it declares about itself. It instructs only while a person's approval of exactly this version stands."""
@@ -8223,32 +8223,32 @@ extend type Mutation {
   createSource(
     """What to add."""
     input: CreateSourceInput!
-  ): CreateSourcePayload!
+  ): CreateSourcePayload
   """Change a source. Fields that are not given stay as they are."""
   updateSource(
     """What to change."""
     input: UpdateSourceInput!
-  ): UpdateSourcePayload!
+  ): UpdateSourcePayload
   """Set what a source is trusted with. It acts at once on what instructs."""
   setSourceTrustLevel(
     """Which source, and the level."""
     input: SetSourceTrustLevelInput!
-  ): SetSourceTrustLevelPayload!
+  ): SetSourceTrustLevelPayload
   """Set or remove the access token with which a source is read. It can never be read back."""
   setSourceToken(
     """Which source, and the token."""
     input: SetSourceTokenInput!
-  ): SetSourceTokenPayload!
+  ): SetSourceTokenPayload
   """Delete a source that no approval, attachment or open run needs."""
   deleteSource(
     """Which source."""
     input: DeleteSourceInput!
-  ): DeleteSourcePayload!
+  ): DeleteSourcePayload
   """Read a source and bring its skills up to date. Changed skills are disabled until somebody has looked."""
   syncSource(
     """Which source."""
     input: SyncSourceInput!
-  ): SyncSourcePayload!
+  ): SyncSourcePayload
 }
 
 extend type Subscription {
@@ -8587,7 +8587,7 @@ extend type Mutation {
   setToolEnabled(
     """Which tool, and the switch."""
     input: SetToolEnabledInput!
-  ): SetToolEnabledPayload!
+  ): SetToolEnabledPayload
 }
 
 """Something a model may call."""

@@ -6849,25 +6849,9 @@ func (ec *executionContext) unmarshalNCancelRunIfWaitingInput2githubᚗcomᚋcou
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCancelRunIfWaitingPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCancelRunIfWaitingPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelRunIfWaitingPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CancelRunIfWaitingPayload!")
-		return graphql.Null
-	}
-	return ec._CancelRunIfWaitingPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNCancelRunInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCancelRunInput(ctx context.Context, v any) (model.CancelRunInput, error) {
 	res, err := ec.unmarshalInputCancelRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNCancelRunPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCancelRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelRunPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CancelRunPayload!")
-		return graphql.Null
-	}
-	return ec._CancelRunPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNCardAnswer2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCardAnswer(ctx context.Context, v any) (model.CardAnswer, error) {
@@ -6913,14 +6897,6 @@ func (ec *executionContext) marshalNCardAnswer2ᚕgithubᚗcomᚋcountersignᚋc
 func (ec *executionContext) unmarshalNDecideRunInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDecideRunInput(ctx context.Context, v any) (model.DecideRunInput, error) {
 	res, err := ec.unmarshalInputDecideRunInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNDecideRunPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDecideRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.DecideRunPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "DecideRunPayload!")
-		return graphql.Null
-	}
-	return ec._DecideRunPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNDecision2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDecision(ctx context.Context, v any) (model.Decision, error) {
@@ -7185,25 +7161,9 @@ func (ec *executionContext) unmarshalNStartRunInput2githubᚗcomᚋcountersign�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNStartRunPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐStartRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.StartRunPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "StartRunPayload!")
-		return graphql.Null
-	}
-	return ec._StartRunPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNSubmitRunInputInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSubmitRunInputInput(ctx context.Context, v any) (model.SubmitRunInputInput, error) {
 	res, err := ec.unmarshalInputSubmitRunInputInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNSubmitRunInputPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSubmitRunInputPayload(ctx context.Context, sel ast.SelectionSet, v *model.SubmitRunInputPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "SubmitRunInputPayload!")
-		return graphql.Null
-	}
-	return ec._SubmitRunInputPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOCallPreview2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCallPreview(ctx context.Context, sel ast.SelectionSet, v *model.CallPreview) graphql.Marshaler {
@@ -7218,6 +7178,27 @@ func (ec *executionContext) marshalOCallTarget2ᚖgithubᚗcomᚋcountersignᚋc
 		return graphql.Null
 	}
 	return ec._CallTarget(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOCancelRunIfWaitingPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCancelRunIfWaitingPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelRunIfWaitingPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CancelRunIfWaitingPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOCancelRunPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCancelRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelRunPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CancelRunPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalODecideRunPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDecideRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.DecideRunPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DecideRunPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalODenialReason2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDenialReason(ctx context.Context, v any) (*model.DenialReason, error) {
@@ -7377,6 +7358,20 @@ func (ec *executionContext) marshalORunStatus2ᚖgithubᚗcomᚋcountersignᚋco
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOStartRunPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐStartRunPayload(ctx context.Context, sel ast.SelectionSet, v *model.StartRunPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._StartRunPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSubmitRunInputPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSubmitRunInputPayload(ctx context.Context, sel ast.SelectionSet, v *model.SubmitRunInputPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SubmitRunInputPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOTerminationReason2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTerminationReason(ctx context.Context, v any) (*model.TerminationReason, error) {

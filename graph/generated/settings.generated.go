@@ -396,19 +396,18 @@ func (ec *executionContext) unmarshalNUpdateSettingInput2githubᚗcomᚋcounters
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNUpdateSettingPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateSettingPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateSettingPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpdateSettingPayload!")
-		return graphql.Null
-	}
-	return ec._UpdateSettingPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalOSetting2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetting(ctx context.Context, sel ast.SelectionSet, v *model.Setting) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._Setting(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOUpdateSettingPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateSettingPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateSettingPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UpdateSettingPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

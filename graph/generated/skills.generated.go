@@ -2666,14 +2666,6 @@ func (ec *executionContext) unmarshalNCreateSkillInput2githubᚗcomᚋcountersig
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCreateSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateSkillPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CreateSkillPayload!")
-		return graphql.Null
-	}
-	return ec._CreateSkillPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalNFinding2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFindingᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Finding) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -2711,14 +2703,6 @@ func (ec *executionContext) marshalNParseStatus2githubᚗcomᚋcountersignᚋcou
 func (ec *executionContext) unmarshalNSetSkillEnabledInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSkillEnabledInput(ctx context.Context, v any) (model.SetSkillEnabledInput, error) {
 	res, err := ec.unmarshalInputSetSkillEnabledInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNSetSkillEnabledPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSkillEnabledPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetSkillEnabledPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "SetSkillEnabledPayload!")
-		return graphql.Null
-	}
-	return ec._SetSkillEnabledPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNSeverity2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSeverity(ctx context.Context, v any) (model.Severity, error) {
@@ -2850,12 +2834,18 @@ func (ec *executionContext) unmarshalNUpdateSkillInput2githubᚗcomᚋcountersig
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNUpdateSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateSkillPayload) graphql.Marshaler {
+func (ec *executionContext) marshalOCreateSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateSkillPayload) graphql.Marshaler {
 	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpdateSkillPayload!")
 		return graphql.Null
 	}
-	return ec._UpdateSkillPayload(ctx, sel, v)
+	return ec._CreateSkillPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSetSkillEnabledPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSkillEnabledPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetSkillEnabledPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SetSkillEnabledPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOSkill2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSkill(ctx context.Context, sel ast.SelectionSet, v *model.Skill) graphql.Marshaler {
@@ -2871,6 +2861,13 @@ func (ec *executionContext) unmarshalOSkillFilter2ᚖgithubᚗcomᚋcountersign�
 	}
 	res, err := ec.unmarshalInputSkillFilter(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOUpdateSkillPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateSkillPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateSkillPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UpdateSkillPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -2694,25 +2694,9 @@ func (ec *executionContext) unmarshalNCreateSourceInput2githubᚗcomᚋcountersi
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCreateSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateSourcePayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "CreateSourcePayload!")
-		return graphql.Null
-	}
-	return ec._CreateSourcePayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNDeleteSourceInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDeleteSourceInput(ctx context.Context, v any) (model.DeleteSourceInput, error) {
 	res, err := ec.unmarshalInputDeleteSourceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNDeleteSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDeleteSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteSourcePayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "DeleteSourcePayload!")
-		return graphql.Null
-	}
-	return ec._DeleteSourcePayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNSetSourceTokenInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSourceTokenInput(ctx context.Context, v any) (model.SetSourceTokenInput, error) {
@@ -2720,25 +2704,9 @@ func (ec *executionContext) unmarshalNSetSourceTokenInput2githubᚗcomᚋcounter
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSetSourceTokenPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSourceTokenPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetSourceTokenPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "SetSourceTokenPayload!")
-		return graphql.Null
-	}
-	return ec._SetSourceTokenPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNSetSourceTrustLevelInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSourceTrustLevelInput(ctx context.Context, v any) (model.SetSourceTrustLevelInput, error) {
 	res, err := ec.unmarshalInputSetSourceTrustLevelInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNSetSourceTrustLevelPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSourceTrustLevelPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetSourceTrustLevelPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "SetSourceTrustLevelPayload!")
-		return graphql.Null
-	}
-	return ec._SetSourceTrustLevelPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNSource2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSourceᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Source) graphql.Marshaler {
@@ -2854,14 +2822,6 @@ func (ec *executionContext) unmarshalNSyncSourceInput2githubᚗcomᚋcountersign
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSyncSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSyncSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.SyncSourcePayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "SyncSourcePayload!")
-		return graphql.Null
-	}
-	return ec._SyncSourcePayload(ctx, sel, v)
-}
-
 func (ec *executionContext) unmarshalNSyncStatus2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSyncStatus(ctx context.Context, v any) (model.SyncStatus, error) {
 	var res model.SyncStatus
 	err := res.UnmarshalGQL(v)
@@ -2887,12 +2847,32 @@ func (ec *executionContext) unmarshalNUpdateSourceInput2githubᚗcomᚋcountersi
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNUpdateSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateSourcePayload) graphql.Marshaler {
+func (ec *executionContext) marshalOCreateSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateSourcePayload) graphql.Marshaler {
 	if v == nil {
-		graphql.AddInvalidNullError(ctx, "UpdateSourcePayload!")
 		return graphql.Null
 	}
-	return ec._UpdateSourcePayload(ctx, sel, v)
+	return ec._CreateSourcePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalODeleteSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDeleteSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.DeleteSourcePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DeleteSourcePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSetSourceTokenPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSourceTokenPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetSourceTokenPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SetSourceTokenPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSetSourceTrustLevelPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetSourceTrustLevelPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetSourceTrustLevelPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SetSourceTrustLevelPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOSource2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSource(ctx context.Context, sel ast.SelectionSet, v *model.Source) graphql.Marshaler {
@@ -2907,6 +2887,20 @@ func (ec *executionContext) marshalOSyncReport2ᚖgithubᚗcomᚋcountersignᚋc
 		return graphql.Null
 	}
 	return ec._SyncReport(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSyncSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSyncSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.SyncSourcePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SyncSourcePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOUpdateSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateSourcePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UpdateSourcePayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -690,14 +690,6 @@ func (ec *executionContext) unmarshalNSetToolEnabledInput2githubᚗcomᚋcounter
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSetToolEnabledPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetToolEnabledPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetToolEnabledPayload) graphql.Marshaler {
-	if v == nil {
-		graphql.AddInvalidNullError(ctx, "SetToolEnabledPayload!")
-		return graphql.Null
-	}
-	return ec._SetToolEnabledPayload(ctx, sel, v)
-}
-
 func (ec *executionContext) marshalNTool2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -754,6 +746,13 @@ func (ec *executionContext) marshalNToolExplanation2ᚖgithubᚗcomᚋcountersig
 		return graphql.Null
 	}
 	return ec._ToolExplanation(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSetToolEnabledPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetToolEnabledPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetToolEnabledPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SetToolEnabledPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOTool2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTool(ctx context.Context, sel ast.SelectionSet, v *model.Tool) graphql.Marshaler {
