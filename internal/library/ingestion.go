@@ -1,6 +1,7 @@
 package library
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"slices"
@@ -76,16 +77,18 @@ type ingestion struct {
 	by      actor.Actor
 	source  Source
 	fetched Fetched
+	ids     []uuid.UUID // for skills that are new, ascending
 }
 
 // against compares what was fetched with the skills that are there.
-func (in ingestion) against(existing []Skill) (change.Change, Report) {
+func (in *ingestion) against(existing []Skill) (change.Change, Report) {
 	var c change.Change
 	report := Report{Findings: in.fetched.Findings, Commit: in.fetched.Commit, Unreached: in.unreached()}
 	known := make(map[string]Skill, len(existing))
 	for _, s := range existing {
 		known[s.Identifier] = s
 	}
+	in.reserve(known)
 	present, taken := map[string]bool{}, map[string]bool{}
 	for _, item := range in.fetched.Items {
 		line := ReportItem{Path: item.Path, Status: item.Status, Code: item.Code, Reason: item.Reason, Line: item.Line, Offset: item.Offset}
@@ -110,6 +113,18 @@ func (in ingestion) against(existing []Skill) (change.Change, Report) {
 	return c, report
 }
 
+// reserve makes ids for the files that are not known. Skills are listed by id, and
+// ids of one millisecond have no order of their own: ascending ones give the list
+// the order in which the source was read, which is that of its paths.
+func (in *ingestion) reserve(known map[string]Skill) {
+	for _, item := range in.fetched.Items {
+		if _, there := known[item.Identifier]; !there {
+			in.ids = append(in.ids, in.world.NewID())
+		}
+	}
+	slices.SortFunc(in.ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+}
+
 // identifierOf is the identifier that a readable file at a path would have
 // (RULES S6).
 func identifierOf(at string) string {
@@ -120,7 +135,7 @@ func identifierOf(at string) string {
 }
 
 // ingest adds one readable file to the change and says what became of it.
-func (in ingestion) ingest(c *change.Change, known map[string]Skill, item Item) (uuid.UUID, ItemStatus) {
+func (in *ingestion) ingest(c *change.Change, known map[string]Skill, item Item) (uuid.UUID, ItemStatus) {
 	was, there := known[item.Identifier]
 	if !there {
 		return in.create(c, item), item.Status
@@ -133,8 +148,9 @@ func (in ingestion) ingest(c *change.Change, known map[string]Skill, item Item) 
 
 // create adds a skill. It starts disabled, unless it is the one file of a
 // single_file source and nothing in it was found alarming (RULES S9).
-func (in ingestion) create(c *change.Change, item Item) uuid.UUID {
-	v, id, now := item.File.Version, in.world.NewID(), in.world.Now()
+func (in *ingestion) create(c *change.Change, item Item) uuid.UUID {
+	v, id, now := item.File.Version, in.ids[0], in.world.Now()
+	in.ids = in.ids[1:]
 	high := slices.ContainsFunc(item.File.Findings, func(f skill.Finding) bool { return f.Severity == skill.SeverityHigh })
 	enabled := in.source.Type == SingleFile && !high
 	row := []change.Value{
@@ -153,7 +169,7 @@ func (in ingestion) create(c *change.Change, item Item) uuid.UUID {
 
 // update brings a skill to the fetched file. A changed version disables an enabled
 // skill (RULES S7); one that returns stays disabled (RULES S8).
-func (in ingestion) update(c *change.Change, was Skill, item Item) (changed bool) {
+func (in *ingestion) update(c *change.Change, was Skill, item Item) (changed bool) {
 	v, now := item.File.Version, in.world.Now()
 	digest := v.Digest()
 	newText := skill.Changed(was.StoredDigest, was.Version, v)
@@ -189,7 +205,7 @@ func (in ingestion) update(c *change.Change, was Skill, item Item) (changed bool
 }
 
 // fields are the columns that a sync writes, whatever was there.
-func (in ingestion) fields(item Item, at time.Time) []change.Value {
+func (in *ingestion) fields(item Item, at time.Time) []change.Value {
 	f, v := item.File, item.File.Version
 	return []change.Value{
 		skillName.To(v.Name), skillDescription.To(v.Description), skillBody.To(v.Body), skillSupport.To(v.Support),
@@ -217,7 +233,7 @@ func sameOutside(was Skill, source Source, item Item) bool {
 }
 
 // orphan disables what is gone from its source; it deletes nothing (RULES S8).
-func (in ingestion) orphan(c *change.Change, report *Report, existing []Skill, present map[string]bool) {
+func (in *ingestion) orphan(c *change.Change, report *Report, existing []Skill, present map[string]bool) {
 	for _, was := range existing {
 		if was.Orphaned || present[was.Identifier] || in.protected(was.Identifier, report.Unreached) {
 			continue
@@ -237,7 +253,7 @@ func (in ingestion) orphan(c *change.Change, report *Report, existing []Skill, p
 
 // unreached lists the scopes that the source names and that were not read to the
 // end.
-func (in ingestion) unreached() []string {
+func (in *ingestion) unreached() []string {
 	var scopes []string
 	for _, item := range in.fetched.Items {
 		if item.Scope != "" && !slices.Contains(in.fetched.Reached, item.Scope) {
@@ -251,7 +267,7 @@ func (in ingestion) unreached() []string {
 // protected reports whether nothing is known of a skill, because the scope it was
 // read from was not read to the end. Only a marketplace has several scopes, and its
 // identifiers begin with them; any other source is one scope.
-func (in ingestion) protected(identifier string, unreached []string) bool {
+func (in *ingestion) protected(identifier string, unreached []string) bool {
 	if in.source.Type != Marketplace {
 		return len(unreached) > 0
 	}
@@ -260,6 +276,6 @@ func (in ingestion) protected(identifier string, unreached []string) bool {
 	})
 }
 
-func (in ingestion) record(event audit.Event, id uuid.UUID, digest skill.Digest) audit.Entry {
+func (in *ingestion) record(event audit.Event, id uuid.UUID, digest skill.Digest) audit.Entry {
 	return audit.Record(in.world, in.by, event).About(in.source.ID, id, string(digest))
 }

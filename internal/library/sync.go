@@ -179,7 +179,7 @@ func (s *SyncRun) store(ctx context.Context, fetched Fetched) (Report, error) {
 		if err := checkFingerprint(source, fetched); err != nil {
 			return change.Change{}, err
 		}
-		plan := ingestion{world: l.World, by: s.by, source: source, fetched: fetched}
+		plan := &ingestion{world: l.World, by: s.by, source: source, fetched: fetched}
 		c, planned := plan.against(existing)
 		report = planned
 		return s.closing(c, source, fetched, report), nil
