@@ -107,7 +107,13 @@ func (s *Server) pull(ctx context.Context, responses graphql.ResponseHandler, ev
 	}()
 	for {
 		response := responses(ctx)
-		if response == nil || !send(response) {
+		if response == nil {
+			return
+		}
+		// All responses of a gqlgen subscription share one buffer, which the next call
+		// writes over.
+		response.Data = bytes.Clone(response.Data)
+		if !send(response) {
 			return
 		}
 	}

@@ -38,7 +38,7 @@ current folder, demo content and a scripted model, and prints a sign-in link.
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), cmd.OutOrStdout()) },
+		RunE:          serveHere,
 	}
 	root.AddCommand(serveCommand(), migrateCommand(), syncCommand(), tokenCommand(), versionCommand())
 	return root

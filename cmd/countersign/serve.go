@@ -27,16 +27,22 @@ func serveCommand() *cobra.Command {
 		Short: "Serves the API (what countersign does without a command)",
 		Long:  "Serves the API, picks up runs, and migrates the database before it does.\n\n" + environment,
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), cmd.OutOrStdout()) },
+		RunE:  serveHere,
 	}
 }
 
-// serve runs until ctx ends, then lets requests and runs under way come to an end.
-func serve(ctx context.Context, out io.Writer) error {
+// serveHere serves as the environment says.
+func serveHere(cmd *cobra.Command, _ []string) error {
 	c, err := readConfig(os.Getenv)
 	if err != nil {
 		return err
 	}
+	return serve(cmd.Context(), c, cmd.OutOrStdout())
+}
+
+// serve runs until ctx ends, then lets requests and runs under way come to an end. It
+// says on out where to go.
+func serve(ctx context.Context, c config, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	h, err := open(ctx, c, log, store.Options{Serve: true, KeepSchema: c.Migrate == "off"})
 	if err != nil {

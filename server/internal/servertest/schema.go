@@ -5,6 +5,7 @@
 package servertest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -194,6 +195,7 @@ func (s *Schema) subscribe(ctx context.Context, op *graphql.OperationContext) gr
 	if field.Name == "ticks" {
 		_, _ = fmt.Sscan(fmt.Sprint(args["to"]), &to) // validated as an Int
 	}
+	var shared bytes.Buffer // as in generated code, the next response writes over the last
 	return func(ctx context.Context) *graphql.Response {
 		s.Pulled.Add(1)
 		if n == to || field.Name == "silence" && wait(ctx) {
@@ -216,7 +218,9 @@ func (s *Schema) subscribe(ctx context.Context, op *graphql.OperationContext) gr
 		} else {
 			data.set(field.Alias, n)
 		}
-		return respond(data)
+		shared.Reset()
+		shared.Write(respond(data).Data)
+		return &graphql.Response{Data: shared.Bytes()}
 	}
 }
 
