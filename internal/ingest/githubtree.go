@@ -48,6 +48,7 @@ func (r *gitHubRepository) Tree(ctx context.Context, commit string) ([]Entry, er
 	if err := l.list(r.trees[commit], ""); err != nil {
 		return nil, err
 	}
+	l.finish()
 	r.lists[commit] = l.entries
 	return slices.Clone(l.entries), nil // the caller sorts its own
 }
@@ -57,6 +58,8 @@ type gitHubLister struct {
 	repo     *gitHubRepository
 	commit   string
 	entries  []Entry
+	sizes    []int64 // of the same entries
+	unproven bool    // some folder's lines do not give its hash
 	visited  int // lines of every kind
 	requests int
 }
@@ -160,29 +163,37 @@ func (l *gitHubLister) takeFolder(hash, dir string, lines, files []gitHubEntry) 
 		}
 		seen[line.Path] = true
 	}
-	proven := hashOf(lines) == hash
-	if !proven {
+	if hashOf(lines) != hash {
+		l.unproven = true
 		if err := l.confirm(hash, dir, lines); err != nil {
 			return err
 		}
 	}
 	for _, file := range files {
-		at := path.Join(dir, file.Path)
-		if !proven {
-			at = strings.ReplaceAll(at, string(utf8.RuneError), "\xff")
-		}
-		l.entries = append(l.entries, Entry{Path: at, Mode: file.Mode, Hash: file.SHA})
-		if file.Mode != modeSubmodule {
-			l.repo.files[file.SHA] = gitHubFile{commit: l.commit, path: at, size: file.Size}
-		}
+		l.entries = append(l.entries, Entry{Path: path.Join(dir, file.Path), Mode: file.Mode, Hash: file.SHA})
+		l.sizes = append(l.sizes, file.Size)
 	}
 	return nil
 }
 
+// finish notes where files lie. JSON has no bytes that are not UTF-8: a path that
+// may have lost some becomes one that cannot be shown, so that it is rejected and
+// not guessed.
+func (l *gitHubLister) finish() {
+	for i := range l.entries {
+		entry := &l.entries[i]
+		if l.unproven {
+			entry.Path = strings.ReplaceAll(entry.Path, string(utf8.RuneError), "\xff")
+		}
+		if entry.Mode != modeSubmodule {
+			l.repo.files[entry.Hash] = gitHubFile{commit: l.commit, path: entry.Path, size: l.sizes[i]}
+		}
+	}
+}
+
 // confirm asks for a folder by itself when its lines do not give its hash. Old
 // programs wrote trees that a listing cannot tell (modes of another shape, names that
-// are not UTF-8): two listings that agree are believed, and a name of which parts
-// were lost becomes one that cannot be shown, so that it is rejected and not guessed.
+// are not UTF-8); two listings that agree are believed.
 func (l *gitHubLister) confirm(hash, dir string, lines []gitHubEntry) error {
 	again, whole, err := l.ask(hash, "", dir)
 	if err != nil {
