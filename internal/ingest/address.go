@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/fault"
@@ -13,17 +14,32 @@ const (
 		"or https://raw.githubusercontent.com/owner/repo/REF/path/SKILL.md"
 )
 
-// parseRepoURL reads the address of a whole repository.
-func parseRepoURL(text string) (Name, error) {
+// hosts are the enterprise hosts that addresses may name beside github.com.
+type hosts []string
+
+// named says how a host stands in a Name, and whether it may stand there.
+func (h hosts) named(host string) (string, bool) {
+	if host == "github.com" {
+		return "", true
+	}
+	return host, slices.Contains(h, host)
+}
+
+func (h hosts) list() string { return strings.Join(append([]string{"github.com"}, h...), " or ") }
+
+// repository reads the address of a whole repository.
+func (h hosts) repository(text string) (Name, error) {
 	host, segments, why := splitURL(text)
+	host, allowed := h.named(host)
 	switch {
 	case why != "":
-	case host != "github.com":
-		why = "its host is not github.com"
+	case !allowed:
+		why = "its host is not " + h.list()
 	case len(segments) != 2:
 		why = "its path is not owner/repo (a branch goes into the source's ref)"
 	default:
 		if name, ok := newName(segments[0], segments[1]); ok {
+			name.Host = host
 			return name, nil
 		}
 		why = "its owner or repository has an impossible name"
@@ -39,21 +55,24 @@ type fileAddress struct {
 	rest []string // the ref's segments, then the path's
 }
 
-// parseFileURL reads a blob, raw or raw.githubusercontent.com address (RULES S3).
-func parseFileURL(text string) (fileAddress, error) {
+// file reads a blob, raw or raw.githubusercontent.com address (RULES S3).
+func (h hosts) file(text string) (fileAddress, error) {
 	host, segments, why := splitURL(text)
 	var rest []string
+	if host == "raw.githubusercontent.com" && len(segments) >= 4 {
+		host, segments = "github.com", slices.Insert(segments, 2, "raw")
+	}
+	host, allowed := h.named(host)
 	switch {
 	case why != "":
-	case host == "raw.githubusercontent.com" && len(segments) >= 4:
-		rest = segments[2:]
-	case host == "github.com" && len(segments) >= 5 && (segments[2] == "blob" || segments[2] == "raw"):
+	case allowed && len(segments) >= 5 && (segments[2] == "blob" || segments[2] == "raw"):
 		rest = segments[3:]
 	default:
 		why = "it names no file at a branch, tag or commit"
 	}
 	if why == "" {
 		if name, ok := newName(segments[0], segments[1]); ok {
+			name.Host = host
 			return fileAddress{name: name, rest: rest}, nil
 		}
 		why = "its owner or repository has an impossible name"

@@ -3,9 +3,9 @@
 // not loaded, a reason.
 //
 // What may enter: the address, ref and token of a source, and a Host to read
-// repositories from. Three things stand behind the Host interface or can: the
-// air-gapped mirror (RULES S13), repositories built in memory, and later a client
-// for GitHub. Nothing is written: repositories are read as git objects, never
+// repositories from. Three things stand behind the Host interface: GitHub over
+// https (RULES S2), the air-gapped mirror (RULES S13) and repositories built in
+// memory. Nothing is written: repositories are read as git objects, never
 // through a checkout.
 //
 // A Fetcher keeps no state between calls and may be called concurrently. One
@@ -46,6 +46,7 @@ const defaultFiles = 500
 type Fetcher struct {
 	host  Host
 	skips []SkipRule
+	hosts hosts
 }
 
 var _ library.Fetcher = (*Fetcher)(nil)
@@ -57,6 +58,16 @@ func New(host Host, skips ...SkipRule) *Fetcher {
 		skips = DefaultSkips()
 	}
 	return &Fetcher{host: host, skips: skips}
+}
+
+// Beside makes a fetcher that takes addresses on enterprise hosts too.
+func (f *Fetcher) Beside(enterprise ...string) *Fetcher {
+	with := *f
+	with.hosts = nil
+	for _, host := range enterprise {
+		with.hosts = append(with.hosts, strings.ToLower(host))
+	}
+	return &with
 }
 
 // Fetch implements library.Fetcher. A limit of zero files asks for the default.
@@ -72,7 +83,7 @@ func (f *Fetcher) Fetch(ctx context.Context, from library.Origin, limits library
 		return library.Fetched{}, fault.New(fault.BadInput, "a source of type %s is not read from anywhere", from.Type)
 	}
 	r := &reading{
-		ctx: ctx, host: f.host, token: from.Token, skips: f.skips, limit: cmp.Or(max(limits.Files, 0), defaultFiles),
+		ctx: ctx, host: f.host, hosts: f.hosts, repos: map[string]Repository{}, token: from.Token, skips: f.skips, limit: cmp.Or(max(limits.Files, 0), defaultFiles),
 		scoped: from.Type == library.Marketplace, progress: progress,
 		items: map[string]library.Item{}, commits: map[string]string{}, seen: map[string]bool{}, scopes: map[string]bool{},
 	}
@@ -85,11 +96,11 @@ func (f *Fetcher) Fetch(ctx context.Context, from library.Origin, limits library
 
 // repo reads every skill of a repository.
 func (r *reading) repo(from library.Origin) (Revision, error) {
-	name, err := parseRepoURL(from.URL)
+	name, err := r.hosts.repository(from.URL)
 	if err != nil {
 		return Revision{}, err
 	}
-	r.owner = name.Owner
+	r.home = name
 	snap, err := r.open(name, from.Ref, from.PinnedCommit)
 	if err != nil {
 		return Revision{}, err
@@ -107,11 +118,11 @@ func (r *reading) repo(from library.Origin) (Revision, error) {
 // singleFile reads one file. The ref in its URL is honoured: a pinned commit
 // beats it, the source's own ref does not (RULES S3).
 func (r *reading) singleFile(from library.Origin) (Revision, error) {
-	address, err := parseFileURL(from.URL)
+	address, err := r.hosts.file(from.URL)
 	if err != nil {
 		return Revision{}, err
 	}
-	r.owner = address.name.Owner
+	r.home = address.name
 	file, err := r.locate(address, from.PinnedCommit)
 	if err != nil {
 		return Revision{}, err
@@ -135,6 +146,9 @@ func (r *reading) singleFile(from library.Origin) (Revision, error) {
 // locate finds where the ref ends and the path begins: at the first slash, from
 // the left, for which both exist.
 func (r *reading) locate(address fileAddress, pinned string) (place, error) {
+	if _, err := r.repository(address.name); err != nil {
+		return place{}, err
+	}
 	var tried error
 	for i := 1; i < len(address.rest); i++ {
 		ref, at := strings.Join(address.rest[:i], "/"), strings.Join(address.rest[i:], "/")

@@ -28,6 +28,7 @@ const (
 
 var (
 	commitPattern = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	modePattern   = regexp.MustCompile(`^[0-7]{6}$`)
 	errNoSuchRef  = errors.New("no such reference")
 )
 

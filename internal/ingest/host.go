@@ -11,10 +11,16 @@ import (
 // Name is the owner and the name of a repository, checked by newName: neither
 // half can leave a folder or end up in a path of its own.
 type Name struct {
+	Host        string // of a GitHub Enterprise server; empty is github.com
 	Owner, Repo string
 }
 
-func (n Name) String() string { return n.Owner + "/" + n.Repo }
+func (n Name) String() string {
+	if n.Host != "" {
+		return n.Host + "/" + n.Owner + "/" + n.Repo
+	}
+	return n.Owner + "/" + n.Repo
+}
 
 var (
 	ownerPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
@@ -35,7 +41,8 @@ type Host interface {
 	// Open finds a repository. The token is the source's, for this call only;
 	// a host that asks for none ignores it. Errors: NotFound (the host can be
 	// reached and has no such repository), Unavailable (it cannot be reached),
-	// RateLimited (stop, and say when to try again).
+	// Forbidden (it refuses the token, or what the token asks for), RateLimited
+	// (stop, and say when to try again). The methods of a Repository may return the same.
 	Open(ctx context.Context, name Name, token string) (Repository, error)
 }
 
@@ -96,7 +103,7 @@ type byOwner struct {
 }
 
 func (h byOwner) Open(ctx context.Context, name Name, token string) (Repository, error) {
-	if host, ok := h.owners[strings.ToLower(name.Owner)]; ok {
+	if host, ok := h.owners[strings.ToLower(name.Owner)]; ok && name.Host == "" {
 		return host.Open(ctx, name, token)
 	}
 	return h.otherwise.Open(ctx, name, token)

@@ -51,8 +51,9 @@ type listed struct {
 type jsonObject = map[string]json.RawMessage
 
 // parseMarketplace reads a marketplace.json. The error is for a file that is no
-// marketplace at all; everything inside an entry stays inside it.
-func parseMarketplace(data []byte) (manifest, error) {
+// marketplace at all; everything inside an entry stays inside it. Addresses may be on
+// github.com and on the given hosts.
+func parseMarketplace(data []byte, on hosts) (manifest, error) {
 	var top jsonObject
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &top); err != nil {
 		return manifest{}, fmt.Errorf("it is no JSON object: %w", err)
@@ -68,7 +69,7 @@ func parseMarketplace(data []byte) (manifest, error) {
 	m.readPluginRoot(top["metadata"])
 	names := map[string]bool{}
 	for i, raw := range entries {
-		entry, warnings := parsePlugin(raw, i)
+		entry, warnings := parsePlugin(raw, i, on)
 		for _, warning := range warnings {
 			m.findings = append(m.findings, fmt.Sprintf("plugin %s: %s", entry.name, warning))
 		}
@@ -97,7 +98,7 @@ func (m *manifest) readPluginRoot(metadata json.RawMessage) {
 
 // parsePlugin reads one entry. Keys of the entry itself that nothing reads are
 // no obstacle; an unknown key of its source is, because it may say where to read.
-func parsePlugin(raw json.RawMessage, position int) (entry plugin, warnings []string) {
+func parsePlugin(raw json.RawMessage, position int, on hosts) (entry plugin, warnings []string) {
 	entry.name = fmt.Sprintf("#%d", position)
 	var fields jsonObject
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
@@ -110,7 +111,7 @@ func parsePlugin(raw json.RawMessage, position int) (entry plugin, warnings []st
 		warnings = append(warnings, "has no name")
 	}
 	var warning string
-	entry.from, warning, entry.problem = parseSource(fields["source"])
+	entry.from, warning, entry.problem = parseSource(fields["source"], on)
 	if warning != "" {
 		warnings = append(warnings, warning)
 	}
@@ -128,19 +129,19 @@ func parsePlugin(raw json.RawMessage, position int) (entry plugin, warnings []st
 // sourceForm is one way to write a plugin's source as an object.
 type sourceForm struct {
 	keys []string // allowed beside source
-	read func(jsonObject, *pluginSource) *outcome
+	read func(jsonObject, *pluginSource, hosts) *outcome
 }
 
 var sourceForms = map[string]sourceForm{
 	"github":     {[]string{"repo", "ref", "sha"}, readGitHub},
 	"url":        {[]string{"url", "ref", "sha"}, readURL},
 	"git-subdir": {[]string{"url", "path", "ref", "sha"}, readSubdir},
-	"npm": {[]string{"package", "version", "registry"}, func(jsonObject, *pluginSource) *outcome {
+	"npm": {[]string{"package", "version", "registry"}, func(jsonObject, *pluginSource, hosts) *outcome {
 		return refused("npm_refused", "its source is an npm package; skills are read from git repositories only")
 	}},
 }
 
-func parseSource(raw json.RawMessage) (from pluginSource, warning string, problem *outcome) {
+func parseSource(raw json.RawMessage, on hosts) (from pluginSource, warning string, problem *outcome) {
 	if text, ok := textOf(raw); ok {
 		return parseRelative(text)
 	}
@@ -154,7 +155,7 @@ func parseSource(raw json.RawMessage) (from pluginSource, warning string, proble
 		return from, "", refused("source_unknown", "its source is of the unknown type %q", kind)
 	}
 	from.other, from.path = true, "."
-	problem = form.read(fields, &from) // first, so that the repository is known even when a key is not
+	problem = form.read(fields, &from, on) // first, so that the repository is known even when a key is not
 	for key := range fields {
 		if key != "source" && !slices.Contains(form.keys, key) && problem == nil {
 			problem = refused("source_key_unknown", "its source has the unknown key %q", key)
@@ -187,7 +188,7 @@ func parseRelative(text string) (from pluginSource, warning string, problem *out
 	return from, warning, nil
 }
 
-func readGitHub(fields jsonObject, from *pluginSource) *outcome {
+func readGitHub(fields jsonObject, from *pluginSource, _ hosts) *outcome {
 	text, _ := textOf(fields["repo"])
 	owner, repo, _ := strings.Cut(text, "/")
 	name, ok := newName(owner, repo)
@@ -198,19 +199,19 @@ func readGitHub(fields jsonObject, from *pluginSource) *outcome {
 	return nil
 }
 
-func readURL(fields jsonObject, from *pluginSource) *outcome {
+func readURL(fields jsonObject, from *pluginSource, on hosts) *outcome {
 	text, _ := textOf(fields["url"])
-	name, err := parseRepoURL(text)
+	name, err := on.repository(text)
 	if err != nil {
-		return refused("source_refused", "its url %q is not the https address of a repository on github.com", text)
+		return refused("source_refused", "its url %q is not the https address of a repository on %s", text, on.list())
 	}
 	from.repo = name
 	return nil
 }
 
-func readSubdir(fields jsonObject, from *pluginSource) *outcome {
+func readSubdir(fields jsonObject, from *pluginSource, on hosts) *outcome {
 	text, _ := textOf(fields["url"])
-	problem := readURL(fields, from)
+	problem := readURL(fields, from, on)
 	if owner, repo, short := strings.Cut(text, "/"); short && problem != nil {
 		if name, ok := newName(owner, repo); ok {
 			from.repo, problem = name, nil

@@ -24,11 +24,11 @@ type market struct {
 // marketplace reads the plugins of a marketplace, one result an entry: the skills
 // it brought, or one item that says why it brought none.
 func (r *reading) marketplace(from library.Origin) (Revision, error) {
-	name, err := parseRepoURL(from.URL)
+	name, err := r.hosts.repository(from.URL)
 	if err != nil {
 		return Revision{}, err
 	}
-	r.owner = name.Owner
+	r.home = name
 	home, err := r.open(name, from.Ref, from.PinnedCommit)
 	if err != nil {
 		return Revision{}, err
@@ -65,7 +65,7 @@ func (m *market) load() (manifest, error) {
 		return manifest{}, notFound("%s has no %s at %s; a source of type repo reads its skills without one",
 			name, marketplaceFile, cmp.Or(m.home.revision.Branch, m.home.revision.Commit))
 	}
-	list, err := parseMarketplace(data)
+	list, err := parseMarketplace(data, m.hosts)
 	if err != nil {
 		return manifest{}, fault.Wrap(fault.BadInput, err, "the %s of %s cannot be read: %s", marketplaceFile, name, err)
 	}

@@ -398,7 +398,7 @@ func FuzzMarketplace(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := parseMarketplace(data)
+		m, err := parseMarketplace(data, nil)
 		if err != nil {
 			return
 		}

@@ -15,8 +15,8 @@ import (
 // MirrorVariable names the directory of bare repositories (RULES S13).
 const MirrorVariable = "COUNTERSIGN_GIT_MIRROR"
 
-// Mirror reads owner/repo from dir/owner/repo.git instead of the network. An
-// empty dir makes a host that answers every call with what to set.
+// Mirror reads owner/repo from dir/owner/repo.git instead of the network, and from
+// dir/host/owner/repo.git what lies on an enterprise host.
 func Mirror(dir string) Host { return mirror{dir: dir} }
 
 type mirror struct {
@@ -27,15 +27,11 @@ func (m mirror) Open(ctx context.Context, name Name, _ string) (Repository, erro
 	if err := interrupted(ctx); err != nil {
 		return nil, err
 	}
-	if m.dir == "" {
-		return nil, fault.New(fault.Unavailable, "cannot read %s: this build reads sources through %s; "+
-			"set it to a directory that holds owner/repo.git as bare repositories", name, MirrorVariable)
-	}
 	if info, err := os.Stat(m.dir); err != nil || !info.IsDir() {
 		return nil, fault.Wrap(fault.Unavailable, notADirectory(m.dir, err),
 			"cannot read %s: the directory named by %s is missing or unreadable", name, MirrorVariable)
 	}
-	dir := filepath.Join(m.dir, name.Owner, name.Repo+".git")
+	dir := filepath.Join(m.dir, name.Host, name.Owner, name.Repo+".git")
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("the mirror holds no %s; add it with git clone --mirror as %s.git under %s",

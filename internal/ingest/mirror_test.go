@@ -53,10 +53,6 @@ func TestMirror(t *testing.T) {
 			t.Errorf("reached %q", got.Reached)
 		}
 	})
-	t.Run("S13 without a mirror the error says what to set", func(t *testing.T) {
-		_, err := fetch(Mirror(""), repoAt("acme/skills", ""))
-		wantError(t, err, fault.Unavailable, MirrorVariable)
-	})
 	t.Run("S13 a mirror that is not there is unavailable", func(t *testing.T) {
 		_, err := fetch(Mirror(filepath.Join(dir, "gone")), repoAt("acme/skills", ""))
 		wantError(t, err, fault.Unavailable, "missing or unreadable")

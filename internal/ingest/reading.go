@@ -28,7 +28,9 @@ const (
 type reading struct {
 	ctx      context.Context
 	host     Host
-	owner    string // of the source's own repository; the token is for this owner only
+	hosts    hosts
+	repos    map[string]Repository // by name, as opened for this fetch
+	home     Name                  // the source's own repository; the token is for its owner only
 	token    string
 	skips    []SkipRule
 	limit    int  // skill files to read
@@ -61,15 +63,28 @@ func refused(code, format string, args ...any) *outcome {
 	return &outcome{status: library.ItemRejected, code: code, reason: fmt.Sprintf(format, args...)}
 }
 
-// open lists one commit of a repository. The commit beats the ref (RULES S1). The
-// token goes along for repositories of the source's owner only: a marketplace
-// must not read somebody else's private repository with it.
-func (r *reading) open(name Name, ref, commit string) (*snapshot, error) {
+// repository opens a repository, once. The token goes along for repositories of the
+// source's owner only: a marketplace must not read somebody else's private repository
+// with it.
+func (r *reading) repository(name Name) (Repository, error) {
+	key := strings.ToLower(name.String())
+	if known, ok := r.repos[key]; ok {
+		return known, nil
+	}
 	token := ""
-	if strings.EqualFold(name.Owner, r.owner) {
+	if name.Host == r.home.Host && strings.EqualFold(name.Owner, r.home.Owner) {
 		token = r.token
 	}
 	repo, err := r.host.Open(r.ctx, name, token)
+	if err == nil {
+		r.repos[key] = repo
+	}
+	return repo, err
+}
+
+// open lists one commit of a repository. The commit beats the ref (RULES S1).
+func (r *reading) open(name Name, ref, commit string) (*snapshot, error) {
+	repo, err := r.repository(name)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/memory"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 )
 
@@ -128,7 +132,16 @@ func inMirror(t *testing.T, mirror, name string, files tree) (commit, dir string
 // read and not where from.
 type shelf map[string]*memory.Storage
 
-func (s shelf) host() Host {
+// host is the shelf as a host. What fetch reads through it, it reads from a fake GitHub
+// too, and holds that both say the same.
+func (s shelf) host() Host { return twin{Host: s.memory(), shelf: s} }
+
+type twin struct {
+	Host
+	shelf shelf
+}
+
+func (s shelf) memory() Host {
 	owners := map[string]Host{}
 	for name, store := range s {
 		owner, repo, _ := strings.Cut(name, "/")
@@ -148,7 +161,32 @@ func onShelf(t *testing.T, repos map[string]tree) shelf {
 }
 
 func fetch(host Host, from library.Origin) (library.Fetched, error) {
-	return New(host).Fetch(ctx, from, library.FetchLimits{}, nil)
+	got, err := New(host).Fetch(ctx, from, library.FetchLimits{}, nil)
+	both, ok := host.(twin)
+	if !ok {
+		return got, err
+	}
+	fake := startFake(both.shelf)
+	defer fake.close()
+	over, errOver := New(fake.host).Fetch(ctx, from, library.FetchLimits{}, nil)
+	if err == nil != (errOver == nil) || err != nil && fault.KindOf(err) != fault.KindOf(errOver) {
+		return got, fmt.Errorf("in memory: %v; over GitHub: %w", err, errOver)
+	}
+	if diff := cmp.Diff(unworded(got), unworded(over)); diff != "" {
+		return got, fmt.Errorf("over GitHub other things are read (-memory +GitHub):\n%s", diff)
+	}
+	return got, err
+}
+
+// unworded leaves out what each host says in its own words.
+func unworded(got library.Fetched) library.Fetched {
+	got.Items = slices.Clone(got.Items)
+	for i := range got.Items {
+		if got.Items[i].Code == "not_reached" {
+			got.Items[i].Reason = ""
+		}
+	}
+	return got
 }
 
 // fetchTree reads one repository in memory as a source of type repo.
