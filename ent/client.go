@@ -20,6 +20,10 @@ import (
 	"github.com/countersign/countersign/ent/attachment"
 	"github.com/countersign/countersign/ent/auditentry"
 	"github.com/countersign/countersign/ent/audithead"
+	"github.com/countersign/countersign/ent/auditkey"
+	"github.com/countersign/countersign/ent/auditretention"
+	"github.com/countersign/countersign/ent/audittile"
+	"github.com/countersign/countersign/ent/audittree"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
@@ -54,6 +58,14 @@ type Client struct {
 	AuditEntry *AuditEntryClient
 	// AuditHead is the client for interacting with the AuditHead builders.
 	AuditHead *AuditHeadClient
+	// AuditKey is the client for interacting with the AuditKey builders.
+	AuditKey *AuditKeyClient
+	// AuditRetention is the client for interacting with the AuditRetention builders.
+	AuditRetention *AuditRetentionClient
+	// AuditTile is the client for interacting with the AuditTile builders.
+	AuditTile *AuditTileClient
+	// AuditTree is the client for interacting with the AuditTree builders.
+	AuditTree *AuditTreeClient
 	// Configuration is the client for interacting with the Configuration builders.
 	Configuration *ConfigurationClient
 	// ContentRecord is the client for interacting with the ContentRecord builders.
@@ -107,6 +119,10 @@ func (c *Client) init() {
 	c.Attachment = NewAttachmentClient(c.config)
 	c.AuditEntry = NewAuditEntryClient(c.config)
 	c.AuditHead = NewAuditHeadClient(c.config)
+	c.AuditKey = NewAuditKeyClient(c.config)
+	c.AuditRetention = NewAuditRetentionClient(c.config)
+	c.AuditTile = NewAuditTileClient(c.config)
+	c.AuditTree = NewAuditTreeClient(c.config)
 	c.Configuration = NewConfigurationClient(c.config)
 	c.ContentRecord = NewContentRecordClient(c.config)
 	c.ContentRevision = NewContentRevisionClient(c.config)
@@ -222,6 +238,10 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Attachment:       NewAttachmentClient(cfg),
 		AuditEntry:       NewAuditEntryClient(cfg),
 		AuditHead:        NewAuditHeadClient(cfg),
+		AuditKey:         NewAuditKeyClient(cfg),
+		AuditRetention:   NewAuditRetentionClient(cfg),
+		AuditTile:        NewAuditTileClient(cfg),
+		AuditTree:        NewAuditTreeClient(cfg),
 		Configuration:    NewConfigurationClient(cfg),
 		ContentRecord:    NewContentRecordClient(cfg),
 		ContentRevision:  NewContentRevisionClient(cfg),
@@ -264,6 +284,10 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Attachment:       NewAttachmentClient(cfg),
 		AuditEntry:       NewAuditEntryClient(cfg),
 		AuditHead:        NewAuditHeadClient(cfg),
+		AuditKey:         NewAuditKeyClient(cfg),
+		AuditRetention:   NewAuditRetentionClient(cfg),
+		AuditTile:        NewAuditTileClient(cfg),
+		AuditTree:        NewAuditTreeClient(cfg),
 		Configuration:    NewConfigurationClient(cfg),
 		ContentRecord:    NewContentRecordClient(cfg),
 		ContentRevision:  NewContentRevisionClient(cfg),
@@ -312,11 +336,11 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.Configuration,
-		c.ContentRecord, c.ContentRevision, c.Grant, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.Session,
-		c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Source, c.Token,
-		c.ToolSwitch, c.User,
+		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
+		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
+		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
+		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
+		c.SkillRevision, c.Source, c.Token, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -326,11 +350,11 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.Configuration,
-		c.ContentRecord, c.ContentRevision, c.Grant, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.Session,
-		c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Source, c.Token,
-		c.ToolSwitch, c.User,
+		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
+		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
+		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
+		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
+		c.SkillRevision, c.Source, c.Token, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -347,6 +371,14 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.AuditEntry.mutate(ctx, m)
 	case *AuditHeadMutation:
 		return c.AuditHead.mutate(ctx, m)
+	case *AuditKeyMutation:
+		return c.AuditKey.mutate(ctx, m)
+	case *AuditRetentionMutation:
+		return c.AuditRetention.mutate(ctx, m)
+	case *AuditTileMutation:
+		return c.AuditTile.mutate(ctx, m)
+	case *AuditTreeMutation:
+		return c.AuditTree.mutate(ctx, m)
 	case *ConfigurationMutation:
 		return c.Configuration.mutate(ctx, m)
 	case *ContentRecordMutation:
@@ -983,6 +1015,538 @@ func (c *AuditHeadClient) mutate(ctx context.Context, m *AuditHeadMutation) (Val
 		return (&AuditHeadDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown AuditHead mutation op: %q", m.Op())
+	}
+}
+
+// AuditKeyClient is a client for the AuditKey schema.
+type AuditKeyClient struct {
+	config
+}
+
+// NewAuditKeyClient returns a client for the AuditKey from the given config.
+func NewAuditKeyClient(c config) *AuditKeyClient {
+	return &AuditKeyClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `auditkey.Hooks(f(g(h())))`.
+func (c *AuditKeyClient) Use(hooks ...Hook) {
+	c.hooks.AuditKey = append(c.hooks.AuditKey, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `auditkey.Intercept(f(g(h())))`.
+func (c *AuditKeyClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AuditKey = append(c.inters.AuditKey, interceptors...)
+}
+
+// Create returns a builder for creating a AuditKey entity.
+func (c *AuditKeyClient) Create() *AuditKeyCreate {
+	mutation := newAuditKeyMutation(c.config, OpCreate)
+	return &AuditKeyCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AuditKey entities.
+func (c *AuditKeyClient) CreateBulk(builders ...*AuditKeyCreate) *AuditKeyCreateBulk {
+	return &AuditKeyCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AuditKeyClient) MapCreateBulk(slice any, setFunc func(*AuditKeyCreate, int)) *AuditKeyCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AuditKeyCreateBulk{err: fmt.Errorf("calling to AuditKeyClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AuditKeyCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AuditKeyCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AuditKey.
+func (c *AuditKeyClient) Update() *AuditKeyUpdate {
+	mutation := newAuditKeyMutation(c.config, OpUpdate)
+	return &AuditKeyUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AuditKeyClient) UpdateOne(_m *AuditKey) *AuditKeyUpdateOne {
+	mutation := newAuditKeyMutation(c.config, OpUpdateOne, withAuditKey(_m))
+	return &AuditKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AuditKeyClient) UpdateOneID(id int) *AuditKeyUpdateOne {
+	mutation := newAuditKeyMutation(c.config, OpUpdateOne, withAuditKeyID(id))
+	return &AuditKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AuditKey.
+func (c *AuditKeyClient) Delete() *AuditKeyDelete {
+	mutation := newAuditKeyMutation(c.config, OpDelete)
+	return &AuditKeyDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AuditKeyClient) DeleteOne(_m *AuditKey) *AuditKeyDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AuditKeyClient) DeleteOneID(id int) *AuditKeyDeleteOne {
+	builder := c.Delete().Where(auditkey.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AuditKeyDeleteOne{builder}
+}
+
+// Query returns a query builder for AuditKey.
+func (c *AuditKeyClient) Query() *AuditKeyQuery {
+	return &AuditKeyQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAuditKey},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AuditKey entity by its id.
+func (c *AuditKeyClient) Get(ctx context.Context, id int) (*AuditKey, error) {
+	return c.Query().Where(auditkey.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AuditKeyClient) GetX(ctx context.Context, id int) *AuditKey {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AuditKeyClient) Hooks() []Hook {
+	return c.hooks.AuditKey
+}
+
+// Interceptors returns the client interceptors.
+func (c *AuditKeyClient) Interceptors() []Interceptor {
+	return c.inters.AuditKey
+}
+
+func (c *AuditKeyClient) mutate(ctx context.Context, m *AuditKeyMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AuditKeyCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AuditKeyUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AuditKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AuditKeyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AuditKey mutation op: %q", m.Op())
+	}
+}
+
+// AuditRetentionClient is a client for the AuditRetention schema.
+type AuditRetentionClient struct {
+	config
+}
+
+// NewAuditRetentionClient returns a client for the AuditRetention from the given config.
+func NewAuditRetentionClient(c config) *AuditRetentionClient {
+	return &AuditRetentionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `auditretention.Hooks(f(g(h())))`.
+func (c *AuditRetentionClient) Use(hooks ...Hook) {
+	c.hooks.AuditRetention = append(c.hooks.AuditRetention, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `auditretention.Intercept(f(g(h())))`.
+func (c *AuditRetentionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AuditRetention = append(c.inters.AuditRetention, interceptors...)
+}
+
+// Create returns a builder for creating a AuditRetention entity.
+func (c *AuditRetentionClient) Create() *AuditRetentionCreate {
+	mutation := newAuditRetentionMutation(c.config, OpCreate)
+	return &AuditRetentionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AuditRetention entities.
+func (c *AuditRetentionClient) CreateBulk(builders ...*AuditRetentionCreate) *AuditRetentionCreateBulk {
+	return &AuditRetentionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AuditRetentionClient) MapCreateBulk(slice any, setFunc func(*AuditRetentionCreate, int)) *AuditRetentionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AuditRetentionCreateBulk{err: fmt.Errorf("calling to AuditRetentionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AuditRetentionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AuditRetentionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AuditRetention.
+func (c *AuditRetentionClient) Update() *AuditRetentionUpdate {
+	mutation := newAuditRetentionMutation(c.config, OpUpdate)
+	return &AuditRetentionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AuditRetentionClient) UpdateOne(_m *AuditRetention) *AuditRetentionUpdateOne {
+	mutation := newAuditRetentionMutation(c.config, OpUpdateOne, withAuditRetention(_m))
+	return &AuditRetentionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AuditRetentionClient) UpdateOneID(id int) *AuditRetentionUpdateOne {
+	mutation := newAuditRetentionMutation(c.config, OpUpdateOne, withAuditRetentionID(id))
+	return &AuditRetentionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AuditRetention.
+func (c *AuditRetentionClient) Delete() *AuditRetentionDelete {
+	mutation := newAuditRetentionMutation(c.config, OpDelete)
+	return &AuditRetentionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AuditRetentionClient) DeleteOne(_m *AuditRetention) *AuditRetentionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AuditRetentionClient) DeleteOneID(id int) *AuditRetentionDeleteOne {
+	builder := c.Delete().Where(auditretention.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AuditRetentionDeleteOne{builder}
+}
+
+// Query returns a query builder for AuditRetention.
+func (c *AuditRetentionClient) Query() *AuditRetentionQuery {
+	return &AuditRetentionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAuditRetention},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AuditRetention entity by its id.
+func (c *AuditRetentionClient) Get(ctx context.Context, id int) (*AuditRetention, error) {
+	return c.Query().Where(auditretention.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AuditRetentionClient) GetX(ctx context.Context, id int) *AuditRetention {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AuditRetentionClient) Hooks() []Hook {
+	return c.hooks.AuditRetention
+}
+
+// Interceptors returns the client interceptors.
+func (c *AuditRetentionClient) Interceptors() []Interceptor {
+	return c.inters.AuditRetention
+}
+
+func (c *AuditRetentionClient) mutate(ctx context.Context, m *AuditRetentionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AuditRetentionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AuditRetentionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AuditRetentionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AuditRetentionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AuditRetention mutation op: %q", m.Op())
+	}
+}
+
+// AuditTileClient is a client for the AuditTile schema.
+type AuditTileClient struct {
+	config
+}
+
+// NewAuditTileClient returns a client for the AuditTile from the given config.
+func NewAuditTileClient(c config) *AuditTileClient {
+	return &AuditTileClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `audittile.Hooks(f(g(h())))`.
+func (c *AuditTileClient) Use(hooks ...Hook) {
+	c.hooks.AuditTile = append(c.hooks.AuditTile, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `audittile.Intercept(f(g(h())))`.
+func (c *AuditTileClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AuditTile = append(c.inters.AuditTile, interceptors...)
+}
+
+// Create returns a builder for creating a AuditTile entity.
+func (c *AuditTileClient) Create() *AuditTileCreate {
+	mutation := newAuditTileMutation(c.config, OpCreate)
+	return &AuditTileCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AuditTile entities.
+func (c *AuditTileClient) CreateBulk(builders ...*AuditTileCreate) *AuditTileCreateBulk {
+	return &AuditTileCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AuditTileClient) MapCreateBulk(slice any, setFunc func(*AuditTileCreate, int)) *AuditTileCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AuditTileCreateBulk{err: fmt.Errorf("calling to AuditTileClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AuditTileCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AuditTileCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AuditTile.
+func (c *AuditTileClient) Update() *AuditTileUpdate {
+	mutation := newAuditTileMutation(c.config, OpUpdate)
+	return &AuditTileUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AuditTileClient) UpdateOne(_m *AuditTile) *AuditTileUpdateOne {
+	mutation := newAuditTileMutation(c.config, OpUpdateOne, withAuditTile(_m))
+	return &AuditTileUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AuditTileClient) UpdateOneID(id int64) *AuditTileUpdateOne {
+	mutation := newAuditTileMutation(c.config, OpUpdateOne, withAuditTileID(id))
+	return &AuditTileUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AuditTile.
+func (c *AuditTileClient) Delete() *AuditTileDelete {
+	mutation := newAuditTileMutation(c.config, OpDelete)
+	return &AuditTileDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AuditTileClient) DeleteOne(_m *AuditTile) *AuditTileDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AuditTileClient) DeleteOneID(id int64) *AuditTileDeleteOne {
+	builder := c.Delete().Where(audittile.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AuditTileDeleteOne{builder}
+}
+
+// Query returns a query builder for AuditTile.
+func (c *AuditTileClient) Query() *AuditTileQuery {
+	return &AuditTileQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAuditTile},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AuditTile entity by its id.
+func (c *AuditTileClient) Get(ctx context.Context, id int64) (*AuditTile, error) {
+	return c.Query().Where(audittile.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AuditTileClient) GetX(ctx context.Context, id int64) *AuditTile {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AuditTileClient) Hooks() []Hook {
+	return c.hooks.AuditTile
+}
+
+// Interceptors returns the client interceptors.
+func (c *AuditTileClient) Interceptors() []Interceptor {
+	return c.inters.AuditTile
+}
+
+func (c *AuditTileClient) mutate(ctx context.Context, m *AuditTileMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AuditTileCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AuditTileUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AuditTileUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AuditTileDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AuditTile mutation op: %q", m.Op())
+	}
+}
+
+// AuditTreeClient is a client for the AuditTree schema.
+type AuditTreeClient struct {
+	config
+}
+
+// NewAuditTreeClient returns a client for the AuditTree from the given config.
+func NewAuditTreeClient(c config) *AuditTreeClient {
+	return &AuditTreeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `audittree.Hooks(f(g(h())))`.
+func (c *AuditTreeClient) Use(hooks ...Hook) {
+	c.hooks.AuditTree = append(c.hooks.AuditTree, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `audittree.Intercept(f(g(h())))`.
+func (c *AuditTreeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AuditTree = append(c.inters.AuditTree, interceptors...)
+}
+
+// Create returns a builder for creating a AuditTree entity.
+func (c *AuditTreeClient) Create() *AuditTreeCreate {
+	mutation := newAuditTreeMutation(c.config, OpCreate)
+	return &AuditTreeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AuditTree entities.
+func (c *AuditTreeClient) CreateBulk(builders ...*AuditTreeCreate) *AuditTreeCreateBulk {
+	return &AuditTreeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AuditTreeClient) MapCreateBulk(slice any, setFunc func(*AuditTreeCreate, int)) *AuditTreeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AuditTreeCreateBulk{err: fmt.Errorf("calling to AuditTreeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AuditTreeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AuditTreeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AuditTree.
+func (c *AuditTreeClient) Update() *AuditTreeUpdate {
+	mutation := newAuditTreeMutation(c.config, OpUpdate)
+	return &AuditTreeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AuditTreeClient) UpdateOne(_m *AuditTree) *AuditTreeUpdateOne {
+	mutation := newAuditTreeMutation(c.config, OpUpdateOne, withAuditTree(_m))
+	return &AuditTreeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AuditTreeClient) UpdateOneID(id int) *AuditTreeUpdateOne {
+	mutation := newAuditTreeMutation(c.config, OpUpdateOne, withAuditTreeID(id))
+	return &AuditTreeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AuditTree.
+func (c *AuditTreeClient) Delete() *AuditTreeDelete {
+	mutation := newAuditTreeMutation(c.config, OpDelete)
+	return &AuditTreeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AuditTreeClient) DeleteOne(_m *AuditTree) *AuditTreeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AuditTreeClient) DeleteOneID(id int) *AuditTreeDeleteOne {
+	builder := c.Delete().Where(audittree.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AuditTreeDeleteOne{builder}
+}
+
+// Query returns a query builder for AuditTree.
+func (c *AuditTreeClient) Query() *AuditTreeQuery {
+	return &AuditTreeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAuditTree},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AuditTree entity by its id.
+func (c *AuditTreeClient) Get(ctx context.Context, id int) (*AuditTree, error) {
+	return c.Query().Where(audittree.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AuditTreeClient) GetX(ctx context.Context, id int) *AuditTree {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AuditTreeClient) Hooks() []Hook {
+	return c.hooks.AuditTree
+}
+
+// Interceptors returns the client interceptors.
+func (c *AuditTreeClient) Interceptors() []Interceptor {
+	return c.inters.AuditTree
+}
+
+func (c *AuditTreeClient) mutate(ctx context.Context, m *AuditTreeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AuditTreeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AuditTreeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AuditTreeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AuditTreeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AuditTree mutation op: %q", m.Op())
 	}
 }
 
@@ -3724,15 +4288,17 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Approval, Attachment, AuditEntry, AuditHead, Configuration, ContentRecord,
-		ContentRevision, Grant, Installation, IntegrityFailure, Provider, Revocation,
-		Run, RunEvent, Session, Setting, SignInCode, Skill, SkillRevision, Source,
-		Token, ToolSwitch, User []ent.Hook
+		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
+		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
+		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
+		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolSwitch,
+		User []ent.Hook
 	}
 	inters struct {
-		Approval, Attachment, AuditEntry, AuditHead, Configuration, ContentRecord,
-		ContentRevision, Grant, Installation, IntegrityFailure, Provider, Revocation,
-		Run, RunEvent, Session, Setting, SignInCode, Skill, SkillRevision, Source,
-		Token, ToolSwitch, User []ent.Interceptor
+		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
+		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
+		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
+		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolSwitch,
+		User []ent.Interceptor
 	}
 )

@@ -16,6 +16,10 @@ import (
 	"github.com/countersign/countersign/ent/attachment"
 	"github.com/countersign/countersign/ent/auditentry"
 	"github.com/countersign/countersign/ent/audithead"
+	"github.com/countersign/countersign/ent/auditkey"
+	"github.com/countersign/countersign/ent/auditretention"
+	"github.com/countersign/countersign/ent/audittile"
+	"github.com/countersign/countersign/ent/audittree"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
@@ -99,6 +103,10 @@ func checkColumn(t, c string) error {
 			attachment.Table:       attachment.ValidColumn,
 			auditentry.Table:       auditentry.ValidColumn,
 			audithead.Table:        audithead.ValidColumn,
+			auditkey.Table:         auditkey.ValidColumn,
+			auditretention.Table:   auditretention.ValidColumn,
+			audittile.Table:        audittile.ValidColumn,
+			audittree.Table:        audittree.ValidColumn,
 			configuration.Table:    configuration.ValidColumn,
 			contentrecord.Table:    contentrecord.ValidColumn,
 			contentrevision.Table:  contentrevision.ValidColumn,

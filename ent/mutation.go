@@ -15,6 +15,10 @@ import (
 	"github.com/countersign/countersign/ent/attachment"
 	"github.com/countersign/countersign/ent/auditentry"
 	"github.com/countersign/countersign/ent/audithead"
+	"github.com/countersign/countersign/ent/auditkey"
+	"github.com/countersign/countersign/ent/auditretention"
+	"github.com/countersign/countersign/ent/audittile"
+	"github.com/countersign/countersign/ent/audittree"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
@@ -51,6 +55,10 @@ const (
 	TypeAttachment       = "Attachment"
 	TypeAuditEntry       = "AuditEntry"
 	TypeAuditHead        = "AuditHead"
+	TypeAuditKey         = "AuditKey"
+	TypeAuditRetention   = "AuditRetention"
+	TypeAuditTile        = "AuditTile"
+	TypeAuditTree        = "AuditTree"
 	TypeConfiguration    = "Configuration"
 	TypeContentRecord    = "ContentRecord"
 	TypeContentRevision  = "ContentRevision"
@@ -3482,6 +3490,1623 @@ func (m *AuditHeadMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *AuditHeadMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown AuditHead edge %s", name)
+}
+
+// AuditKeyMutation represents an operation that mutates the AuditKey nodes in the graph.
+type AuditKeyMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	verifier      *string
+	signer        *string
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AuditKey, error)
+	predicates    []predicate.AuditKey
+}
+
+var _ ent.Mutation = (*AuditKeyMutation)(nil)
+
+// auditkeyOption allows management of the mutation configuration using functional options.
+type auditkeyOption func(*AuditKeyMutation)
+
+// newAuditKeyMutation creates new mutation for the AuditKey entity.
+func newAuditKeyMutation(c config, op Op, opts ...auditkeyOption) *AuditKeyMutation {
+	m := &AuditKeyMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAuditKey,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAuditKeyID sets the ID field of the mutation.
+func withAuditKeyID(id int) auditkeyOption {
+	return func(m *AuditKeyMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AuditKey
+		)
+		m.oldValue = func(ctx context.Context) (*AuditKey, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AuditKey.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAuditKey sets the old AuditKey of the mutation.
+func withAuditKey(node *AuditKey) auditkeyOption {
+	return func(m *AuditKeyMutation) {
+		m.oldValue = func(context.Context) (*AuditKey, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AuditKeyMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AuditKeyMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AuditKey entities.
+func (m *AuditKeyMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AuditKeyMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AuditKeyMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AuditKey.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetVerifier sets the "verifier" field.
+func (m *AuditKeyMutation) SetVerifier(s string) {
+	m.verifier = &s
+}
+
+// Verifier returns the value of the "verifier" field in the mutation.
+func (m *AuditKeyMutation) Verifier() (r string, exists bool) {
+	v := m.verifier
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVerifier returns the old "verifier" field's value of the AuditKey entity.
+// If the AuditKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditKeyMutation) OldVerifier(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVerifier is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVerifier requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVerifier: %w", err)
+	}
+	return oldValue.Verifier, nil
+}
+
+// ResetVerifier resets all changes to the "verifier" field.
+func (m *AuditKeyMutation) ResetVerifier() {
+	m.verifier = nil
+}
+
+// SetSigner sets the "signer" field.
+func (m *AuditKeyMutation) SetSigner(s string) {
+	m.signer = &s
+}
+
+// Signer returns the value of the "signer" field in the mutation.
+func (m *AuditKeyMutation) Signer() (r string, exists bool) {
+	v := m.signer
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSigner returns the old "signer" field's value of the AuditKey entity.
+// If the AuditKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditKeyMutation) OldSigner(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSigner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSigner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSigner: %w", err)
+	}
+	return oldValue.Signer, nil
+}
+
+// ResetSigner resets all changes to the "signer" field.
+func (m *AuditKeyMutation) ResetSigner() {
+	m.signer = nil
+}
+
+// Where appends a list predicates to the AuditKeyMutation builder.
+func (m *AuditKeyMutation) Where(ps ...predicate.AuditKey) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AuditKeyMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AuditKeyMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AuditKey, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AuditKeyMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AuditKeyMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AuditKey).
+func (m *AuditKeyMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AuditKeyMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.verifier != nil {
+		fields = append(fields, auditkey.FieldVerifier)
+	}
+	if m.signer != nil {
+		fields = append(fields, auditkey.FieldSigner)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AuditKeyMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case auditkey.FieldVerifier:
+		return m.Verifier()
+	case auditkey.FieldSigner:
+		return m.Signer()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AuditKeyMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case auditkey.FieldVerifier:
+		return m.OldVerifier(ctx)
+	case auditkey.FieldSigner:
+		return m.OldSigner(ctx)
+	}
+	return nil, fmt.Errorf("unknown AuditKey field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditKeyMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case auditkey.FieldVerifier:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVerifier(v)
+		return nil
+	case auditkey.FieldSigner:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSigner(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditKey field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AuditKeyMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AuditKeyMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditKeyMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown AuditKey numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AuditKeyMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AuditKeyMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AuditKeyMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AuditKey nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AuditKeyMutation) ResetField(name string) error {
+	switch name {
+	case auditkey.FieldVerifier:
+		m.ResetVerifier()
+		return nil
+	case auditkey.FieldSigner:
+		m.ResetSigner()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditKey field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AuditKeyMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AuditKeyMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AuditKeyMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AuditKeyMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AuditKeyMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AuditKeyMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AuditKeyMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AuditKey unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AuditKeyMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AuditKey edge %s", name)
+}
+
+// AuditRetentionMutation represents an operation that mutates the AuditRetention nodes in the graph.
+type AuditRetentionMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	floor         *int64
+	addfloor      *int64
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AuditRetention, error)
+	predicates    []predicate.AuditRetention
+}
+
+var _ ent.Mutation = (*AuditRetentionMutation)(nil)
+
+// auditretentionOption allows management of the mutation configuration using functional options.
+type auditretentionOption func(*AuditRetentionMutation)
+
+// newAuditRetentionMutation creates new mutation for the AuditRetention entity.
+func newAuditRetentionMutation(c config, op Op, opts ...auditretentionOption) *AuditRetentionMutation {
+	m := &AuditRetentionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAuditRetention,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAuditRetentionID sets the ID field of the mutation.
+func withAuditRetentionID(id int) auditretentionOption {
+	return func(m *AuditRetentionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AuditRetention
+		)
+		m.oldValue = func(ctx context.Context) (*AuditRetention, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AuditRetention.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAuditRetention sets the old AuditRetention of the mutation.
+func withAuditRetention(node *AuditRetention) auditretentionOption {
+	return func(m *AuditRetentionMutation) {
+		m.oldValue = func(context.Context) (*AuditRetention, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AuditRetentionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AuditRetentionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AuditRetention entities.
+func (m *AuditRetentionMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AuditRetentionMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AuditRetentionMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AuditRetention.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetFloor sets the "floor" field.
+func (m *AuditRetentionMutation) SetFloor(i int64) {
+	m.floor = &i
+	m.addfloor = nil
+}
+
+// Floor returns the value of the "floor" field in the mutation.
+func (m *AuditRetentionMutation) Floor() (r int64, exists bool) {
+	v := m.floor
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFloor returns the old "floor" field's value of the AuditRetention entity.
+// If the AuditRetention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditRetentionMutation) OldFloor(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFloor is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFloor requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFloor: %w", err)
+	}
+	return oldValue.Floor, nil
+}
+
+// AddFloor adds i to the "floor" field.
+func (m *AuditRetentionMutation) AddFloor(i int64) {
+	if m.addfloor != nil {
+		*m.addfloor += i
+	} else {
+		m.addfloor = &i
+	}
+}
+
+// AddedFloor returns the value that was added to the "floor" field in this mutation.
+func (m *AuditRetentionMutation) AddedFloor() (r int64, exists bool) {
+	v := m.addfloor
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFloor resets all changes to the "floor" field.
+func (m *AuditRetentionMutation) ResetFloor() {
+	m.floor = nil
+	m.addfloor = nil
+}
+
+// Where appends a list predicates to the AuditRetentionMutation builder.
+func (m *AuditRetentionMutation) Where(ps ...predicate.AuditRetention) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AuditRetentionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AuditRetentionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AuditRetention, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AuditRetentionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AuditRetentionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AuditRetention).
+func (m *AuditRetentionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AuditRetentionMutation) Fields() []string {
+	fields := make([]string, 0, 1)
+	if m.floor != nil {
+		fields = append(fields, auditretention.FieldFloor)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AuditRetentionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case auditretention.FieldFloor:
+		return m.Floor()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AuditRetentionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case auditretention.FieldFloor:
+		return m.OldFloor(ctx)
+	}
+	return nil, fmt.Errorf("unknown AuditRetention field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditRetentionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case auditretention.FieldFloor:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFloor(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditRetention field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AuditRetentionMutation) AddedFields() []string {
+	var fields []string
+	if m.addfloor != nil {
+		fields = append(fields, auditretention.FieldFloor)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AuditRetentionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case auditretention.FieldFloor:
+		return m.AddedFloor()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditRetentionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case auditretention.FieldFloor:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFloor(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditRetention numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AuditRetentionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AuditRetentionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AuditRetentionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AuditRetention nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AuditRetentionMutation) ResetField(name string) error {
+	switch name {
+	case auditretention.FieldFloor:
+		m.ResetFloor()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditRetention field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AuditRetentionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AuditRetentionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AuditRetentionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AuditRetentionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AuditRetentionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AuditRetentionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AuditRetentionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AuditRetention unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AuditRetentionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AuditRetention edge %s", name)
+}
+
+// AuditTileMutation represents an operation that mutates the AuditTile nodes in the graph.
+type AuditTileMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int64
+	hashes        *[]byte
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AuditTile, error)
+	predicates    []predicate.AuditTile
+}
+
+var _ ent.Mutation = (*AuditTileMutation)(nil)
+
+// audittileOption allows management of the mutation configuration using functional options.
+type audittileOption func(*AuditTileMutation)
+
+// newAuditTileMutation creates new mutation for the AuditTile entity.
+func newAuditTileMutation(c config, op Op, opts ...audittileOption) *AuditTileMutation {
+	m := &AuditTileMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAuditTile,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAuditTileID sets the ID field of the mutation.
+func withAuditTileID(id int64) audittileOption {
+	return func(m *AuditTileMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AuditTile
+		)
+		m.oldValue = func(ctx context.Context) (*AuditTile, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AuditTile.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAuditTile sets the old AuditTile of the mutation.
+func withAuditTile(node *AuditTile) audittileOption {
+	return func(m *AuditTileMutation) {
+		m.oldValue = func(context.Context) (*AuditTile, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AuditTileMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AuditTileMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AuditTile entities.
+func (m *AuditTileMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AuditTileMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AuditTileMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AuditTile.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetHashes sets the "hashes" field.
+func (m *AuditTileMutation) SetHashes(b []byte) {
+	m.hashes = &b
+}
+
+// Hashes returns the value of the "hashes" field in the mutation.
+func (m *AuditTileMutation) Hashes() (r []byte, exists bool) {
+	v := m.hashes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHashes returns the old "hashes" field's value of the AuditTile entity.
+// If the AuditTile object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditTileMutation) OldHashes(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHashes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHashes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHashes: %w", err)
+	}
+	return oldValue.Hashes, nil
+}
+
+// ResetHashes resets all changes to the "hashes" field.
+func (m *AuditTileMutation) ResetHashes() {
+	m.hashes = nil
+}
+
+// Where appends a list predicates to the AuditTileMutation builder.
+func (m *AuditTileMutation) Where(ps ...predicate.AuditTile) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AuditTileMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AuditTileMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AuditTile, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AuditTileMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AuditTileMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AuditTile).
+func (m *AuditTileMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AuditTileMutation) Fields() []string {
+	fields := make([]string, 0, 1)
+	if m.hashes != nil {
+		fields = append(fields, audittile.FieldHashes)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AuditTileMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case audittile.FieldHashes:
+		return m.Hashes()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AuditTileMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case audittile.FieldHashes:
+		return m.OldHashes(ctx)
+	}
+	return nil, fmt.Errorf("unknown AuditTile field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditTileMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case audittile.FieldHashes:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHashes(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditTile field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AuditTileMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AuditTileMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditTileMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown AuditTile numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AuditTileMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AuditTileMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AuditTileMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AuditTile nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AuditTileMutation) ResetField(name string) error {
+	switch name {
+	case audittile.FieldHashes:
+		m.ResetHashes()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditTile field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AuditTileMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AuditTileMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AuditTileMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AuditTileMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AuditTileMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AuditTileMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AuditTileMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AuditTile unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AuditTileMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AuditTile edge %s", name)
+}
+
+// AuditTreeMutation represents an operation that mutates the AuditTree nodes in the graph.
+type AuditTreeMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	size          *int64
+	addsize       *int64
+	latest        *time.Time
+	disorder      *int64
+	adddisorder   *int64
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AuditTree, error)
+	predicates    []predicate.AuditTree
+}
+
+var _ ent.Mutation = (*AuditTreeMutation)(nil)
+
+// audittreeOption allows management of the mutation configuration using functional options.
+type audittreeOption func(*AuditTreeMutation)
+
+// newAuditTreeMutation creates new mutation for the AuditTree entity.
+func newAuditTreeMutation(c config, op Op, opts ...audittreeOption) *AuditTreeMutation {
+	m := &AuditTreeMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAuditTree,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAuditTreeID sets the ID field of the mutation.
+func withAuditTreeID(id int) audittreeOption {
+	return func(m *AuditTreeMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AuditTree
+		)
+		m.oldValue = func(ctx context.Context) (*AuditTree, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AuditTree.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAuditTree sets the old AuditTree of the mutation.
+func withAuditTree(node *AuditTree) audittreeOption {
+	return func(m *AuditTreeMutation) {
+		m.oldValue = func(context.Context) (*AuditTree, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AuditTreeMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AuditTreeMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AuditTree entities.
+func (m *AuditTreeMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AuditTreeMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AuditTreeMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AuditTree.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetSize sets the "size" field.
+func (m *AuditTreeMutation) SetSize(i int64) {
+	m.size = &i
+	m.addsize = nil
+}
+
+// Size returns the value of the "size" field in the mutation.
+func (m *AuditTreeMutation) Size() (r int64, exists bool) {
+	v := m.size
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSize returns the old "size" field's value of the AuditTree entity.
+// If the AuditTree object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditTreeMutation) OldSize(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSize is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSize requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSize: %w", err)
+	}
+	return oldValue.Size, nil
+}
+
+// AddSize adds i to the "size" field.
+func (m *AuditTreeMutation) AddSize(i int64) {
+	if m.addsize != nil {
+		*m.addsize += i
+	} else {
+		m.addsize = &i
+	}
+}
+
+// AddedSize returns the value that was added to the "size" field in this mutation.
+func (m *AuditTreeMutation) AddedSize() (r int64, exists bool) {
+	v := m.addsize
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSize resets all changes to the "size" field.
+func (m *AuditTreeMutation) ResetSize() {
+	m.size = nil
+	m.addsize = nil
+}
+
+// SetLatest sets the "latest" field.
+func (m *AuditTreeMutation) SetLatest(t time.Time) {
+	m.latest = &t
+}
+
+// Latest returns the value of the "latest" field in the mutation.
+func (m *AuditTreeMutation) Latest() (r time.Time, exists bool) {
+	v := m.latest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLatest returns the old "latest" field's value of the AuditTree entity.
+// If the AuditTree object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditTreeMutation) OldLatest(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLatest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLatest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLatest: %w", err)
+	}
+	return oldValue.Latest, nil
+}
+
+// ClearLatest clears the value of the "latest" field.
+func (m *AuditTreeMutation) ClearLatest() {
+	m.latest = nil
+	m.clearedFields[audittree.FieldLatest] = struct{}{}
+}
+
+// LatestCleared returns if the "latest" field was cleared in this mutation.
+func (m *AuditTreeMutation) LatestCleared() bool {
+	_, ok := m.clearedFields[audittree.FieldLatest]
+	return ok
+}
+
+// ResetLatest resets all changes to the "latest" field.
+func (m *AuditTreeMutation) ResetLatest() {
+	m.latest = nil
+	delete(m.clearedFields, audittree.FieldLatest)
+}
+
+// SetDisorder sets the "disorder" field.
+func (m *AuditTreeMutation) SetDisorder(i int64) {
+	m.disorder = &i
+	m.adddisorder = nil
+}
+
+// Disorder returns the value of the "disorder" field in the mutation.
+func (m *AuditTreeMutation) Disorder() (r int64, exists bool) {
+	v := m.disorder
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDisorder returns the old "disorder" field's value of the AuditTree entity.
+// If the AuditTree object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditTreeMutation) OldDisorder(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDisorder is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDisorder requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDisorder: %w", err)
+	}
+	return oldValue.Disorder, nil
+}
+
+// AddDisorder adds i to the "disorder" field.
+func (m *AuditTreeMutation) AddDisorder(i int64) {
+	if m.adddisorder != nil {
+		*m.adddisorder += i
+	} else {
+		m.adddisorder = &i
+	}
+}
+
+// AddedDisorder returns the value that was added to the "disorder" field in this mutation.
+func (m *AuditTreeMutation) AddedDisorder() (r int64, exists bool) {
+	v := m.adddisorder
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDisorder resets all changes to the "disorder" field.
+func (m *AuditTreeMutation) ResetDisorder() {
+	m.disorder = nil
+	m.adddisorder = nil
+}
+
+// Where appends a list predicates to the AuditTreeMutation builder.
+func (m *AuditTreeMutation) Where(ps ...predicate.AuditTree) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AuditTreeMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AuditTreeMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AuditTree, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AuditTreeMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AuditTreeMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AuditTree).
+func (m *AuditTreeMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AuditTreeMutation) Fields() []string {
+	fields := make([]string, 0, 3)
+	if m.size != nil {
+		fields = append(fields, audittree.FieldSize)
+	}
+	if m.latest != nil {
+		fields = append(fields, audittree.FieldLatest)
+	}
+	if m.disorder != nil {
+		fields = append(fields, audittree.FieldDisorder)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AuditTreeMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case audittree.FieldSize:
+		return m.Size()
+	case audittree.FieldLatest:
+		return m.Latest()
+	case audittree.FieldDisorder:
+		return m.Disorder()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AuditTreeMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case audittree.FieldSize:
+		return m.OldSize(ctx)
+	case audittree.FieldLatest:
+		return m.OldLatest(ctx)
+	case audittree.FieldDisorder:
+		return m.OldDisorder(ctx)
+	}
+	return nil, fmt.Errorf("unknown AuditTree field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditTreeMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case audittree.FieldSize:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSize(v)
+		return nil
+	case audittree.FieldLatest:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLatest(v)
+		return nil
+	case audittree.FieldDisorder:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDisorder(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditTree field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AuditTreeMutation) AddedFields() []string {
+	var fields []string
+	if m.addsize != nil {
+		fields = append(fields, audittree.FieldSize)
+	}
+	if m.adddisorder != nil {
+		fields = append(fields, audittree.FieldDisorder)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AuditTreeMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case audittree.FieldSize:
+		return m.AddedSize()
+	case audittree.FieldDisorder:
+		return m.AddedDisorder()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditTreeMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case audittree.FieldSize:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSize(v)
+		return nil
+	case audittree.FieldDisorder:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDisorder(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditTree numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AuditTreeMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(audittree.FieldLatest) {
+		fields = append(fields, audittree.FieldLatest)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AuditTreeMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AuditTreeMutation) ClearField(name string) error {
+	switch name {
+	case audittree.FieldLatest:
+		m.ClearLatest()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditTree nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AuditTreeMutation) ResetField(name string) error {
+	switch name {
+	case audittree.FieldSize:
+		m.ResetSize()
+		return nil
+	case audittree.FieldLatest:
+		m.ResetLatest()
+		return nil
+	case audittree.FieldDisorder:
+		m.ResetDisorder()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditTree field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AuditTreeMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AuditTreeMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AuditTreeMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AuditTreeMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AuditTreeMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AuditTreeMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AuditTreeMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AuditTree unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AuditTreeMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AuditTree edge %s", name)
 }
 
 // ConfigurationMutation represents an operation that mutates the Configuration nodes in the graph.

@@ -20,6 +20,14 @@ type Tx struct {
 	AuditEntry *AuditEntryClient
 	// AuditHead is the client for interacting with the AuditHead builders.
 	AuditHead *AuditHeadClient
+	// AuditKey is the client for interacting with the AuditKey builders.
+	AuditKey *AuditKeyClient
+	// AuditRetention is the client for interacting with the AuditRetention builders.
+	AuditRetention *AuditRetentionClient
+	// AuditTile is the client for interacting with the AuditTile builders.
+	AuditTile *AuditTileClient
+	// AuditTree is the client for interacting with the AuditTree builders.
+	AuditTree *AuditTreeClient
 	// Configuration is the client for interacting with the Configuration builders.
 	Configuration *ConfigurationClient
 	// ContentRecord is the client for interacting with the ContentRecord builders.
@@ -193,6 +201,10 @@ func (tx *Tx) init() {
 	tx.Attachment = NewAttachmentClient(tx.config)
 	tx.AuditEntry = NewAuditEntryClient(tx.config)
 	tx.AuditHead = NewAuditHeadClient(tx.config)
+	tx.AuditKey = NewAuditKeyClient(tx.config)
+	tx.AuditRetention = NewAuditRetentionClient(tx.config)
+	tx.AuditTile = NewAuditTileClient(tx.config)
+	tx.AuditTree = NewAuditTreeClient(tx.config)
 	tx.Configuration = NewConfigurationClient(tx.config)
 	tx.ContentRecord = NewContentRecordClient(tx.config)
 	tx.ContentRevision = NewContentRevisionClient(tx.config)

@@ -57,6 +57,54 @@ func (f AuditHeadFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, e
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditHeadMutation", m)
 }
 
+// The AuditKeyFunc type is an adapter to allow the use of ordinary
+// function as AuditKey mutator.
+type AuditKeyFunc func(context.Context, *ent.AuditKeyMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AuditKeyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AuditKeyMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditKeyMutation", m)
+}
+
+// The AuditRetentionFunc type is an adapter to allow the use of ordinary
+// function as AuditRetention mutator.
+type AuditRetentionFunc func(context.Context, *ent.AuditRetentionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AuditRetentionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AuditRetentionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditRetentionMutation", m)
+}
+
+// The AuditTileFunc type is an adapter to allow the use of ordinary
+// function as AuditTile mutator.
+type AuditTileFunc func(context.Context, *ent.AuditTileMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AuditTileFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AuditTileMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditTileMutation", m)
+}
+
+// The AuditTreeFunc type is an adapter to allow the use of ordinary
+// function as AuditTree mutator.
+type AuditTreeFunc func(context.Context, *ent.AuditTreeMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AuditTreeFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AuditTreeMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditTreeMutation", m)
+}
+
 // The ConfigurationFunc type is an adapter to allow the use of ordinary
 // function as Configuration mutator.
 type ConfigurationFunc func(context.Context, *ent.ConfigurationMutation) (ent.Value, error)

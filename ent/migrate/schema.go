@@ -177,6 +177,53 @@ var (
 		Columns:    AuditHeadColumns,
 		PrimaryKey: []*schema.Column{AuditHeadColumns[0]},
 	}
+	// AuditKeyColumns holds the columns for the "audit_key" table.
+	AuditKeyColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt},
+		{Name: "verifier", Type: field.TypeString, Size: 2147483647},
+		{Name: "signer", Type: field.TypeString, Size: 2147483647},
+	}
+	// AuditKeyTable holds the schema information for the "audit_key" table.
+	AuditKeyTable = &schema.Table{
+		Name:       "audit_key",
+		Columns:    AuditKeyColumns,
+		PrimaryKey: []*schema.Column{AuditKeyColumns[0]},
+	}
+	// AuditRetentionColumns holds the columns for the "audit_retention" table.
+	AuditRetentionColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt},
+		{Name: "floor", Type: field.TypeInt64},
+	}
+	// AuditRetentionTable holds the schema information for the "audit_retention" table.
+	AuditRetentionTable = &schema.Table{
+		Name:       "audit_retention",
+		Columns:    AuditRetentionColumns,
+		PrimaryKey: []*schema.Column{AuditRetentionColumns[0]},
+	}
+	// AuditTilesColumns holds the columns for the "audit_tiles" table.
+	AuditTilesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64},
+		{Name: "hashes", Type: field.TypeBytes},
+	}
+	// AuditTilesTable holds the schema information for the "audit_tiles" table.
+	AuditTilesTable = &schema.Table{
+		Name:       "audit_tiles",
+		Columns:    AuditTilesColumns,
+		PrimaryKey: []*schema.Column{AuditTilesColumns[0]},
+	}
+	// AuditTreeColumns holds the columns for the "audit_tree" table.
+	AuditTreeColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt},
+		{Name: "size", Type: field.TypeInt64},
+		{Name: "latest", Type: field.TypeTime, Nullable: true},
+		{Name: "disorder", Type: field.TypeInt64},
+	}
+	// AuditTreeTable holds the schema information for the "audit_tree" table.
+	AuditTreeTable = &schema.Table{
+		Name:       "audit_tree",
+		Columns:    AuditTreeColumns,
+		PrimaryKey: []*schema.Column{AuditTreeColumns[0]},
+	}
 	// ConfigurationsColumns holds the columns for the "configurations" table.
 	ConfigurationsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -799,6 +846,10 @@ var (
 		AttachmentsTable,
 		AuditEntriesTable,
 		AuditHeadTable,
+		AuditKeyTable,
+		AuditRetentionTable,
+		AuditTilesTable,
+		AuditTreeTable,
 		ConfigurationsTable,
 		ContentRecordsTable,
 		ContentRevisionsTable,
@@ -853,6 +904,32 @@ func init() {
 	AuditHeadTable.Annotation.Checks = map[string]string{
 		"audit_head_id":   "id = 1",
 		"audit_head_size": "\"size\" >= 0",
+	}
+	AuditKeyTable.Annotation = &entsql.Annotation{
+		Table: "audit_key",
+	}
+	AuditKeyTable.Annotation.Checks = map[string]string{
+		"audit_key_id": "id = 1",
+	}
+	AuditRetentionTable.Annotation = &entsql.Annotation{
+		Table: "audit_retention",
+	}
+	AuditRetentionTable.Annotation.Checks = map[string]string{
+		"audit_retention_floor": "\"floor\" >= 0",
+		"audit_retention_id":    "id = 1",
+	}
+	AuditTilesTable.Annotation = &entsql.Annotation{
+		Table: "audit_tiles",
+	}
+	AuditTilesTable.Annotation.Checks = map[string]string{
+		"audit_tiles_id": "\"id\" >= 0",
+	}
+	AuditTreeTable.Annotation = &entsql.Annotation{
+		Table: "audit_tree",
+	}
+	AuditTreeTable.Annotation.Checks = map[string]string{
+		"audit_tree_id":   "id = 1",
+		"audit_tree_size": "\"size\" >= 0",
 	}
 	ConfigurationsTable.ForeignKeys[0].RefTable = ProvidersTable
 	ConfigurationsTable.Annotation = &entsql.Annotation{

@@ -18,6 +18,18 @@ type AuditEntry func(*sql.Selector)
 // AuditHead is the predicate function for audithead builders.
 type AuditHead func(*sql.Selector)
 
+// AuditKey is the predicate function for auditkey builders.
+type AuditKey func(*sql.Selector)
+
+// AuditRetention is the predicate function for auditretention builders.
+type AuditRetention func(*sql.Selector)
+
+// AuditTile is the predicate function for audittile builders.
+type AuditTile func(*sql.Selector)
+
+// AuditTree is the predicate function for audittree builders.
+type AuditTree func(*sql.Selector)
+
 // Configuration is the predicate function for configuration builders.
 type Configuration func(*sql.Selector)
 

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
@@ -79,3 +80,72 @@ func (AuditHead) Fields() []ent.Field {
 func (AuditHead) Annotations() []schema.Annotation {
 	return table("audit_head", single(), notNegative("size"))
 }
+
+// AuditTile holds hashes of the trail's Merkle tree: up to 256 neighbours of one
+// level. It is derived from the entries, grows at its end and never changes
+// otherwise; the hashes of removed entries stay in it (RULES U2, U3).
+type AuditTile struct{ ent.Schema }
+
+// Fields of the table.
+func (AuditTile) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id").Annotations(entsql.Annotation{Incremental: new(bool)}).
+			Comment("level·2⁵⁶ + index: tiles of level 0 hold leaves, each level above holds the roots of full tiles below"),
+		field.Bytes("hashes").Comment("32 bytes a hash, from the left"),
+	}
+}
+
+// Annotations of the table.
+func (AuditTile) Annotations() []schema.Annotation { return table("audit_tiles", notNegative("id")) }
+
+// AuditTree is the one row that says how far the tiles reach. Whoever adds to them
+// moves size in the same transaction, from what it was.
+type AuditTree struct{ ent.Schema }
+
+// Fields of the table.
+func (AuditTree) Fields() []ent.Field {
+	return []ent.Field{
+		one(),
+		field.Int64("size").Comment("how many entries are in the tiles"),
+		maybeMoment("latest", "the latest time among them"),
+		field.Int64("disorder").Comment("by how many microseconds at most an entry is older than one before it"),
+	}
+}
+
+// Annotations of the table.
+func (AuditTree) Annotations() []schema.Annotation {
+	return table("audit_tree", single(), notNegative("size"))
+}
+
+// AuditRetention is the one row that says which entries may be removed: those
+// below floor (RULES U3). It only rises, never above the size of the tree.
+type AuditRetention struct{ ent.Schema }
+
+// Fields of the table.
+func (AuditRetention) Fields() []ent.Field {
+	return []ent.Field{
+		one(),
+		field.Int64("floor").Comment("the index of the oldest entry that must stay"),
+	}
+}
+
+// Annotations of the table.
+func (AuditRetention) Annotations() []schema.Annotation {
+	return table("audit_retention", single(), notNegative("floor"))
+}
+
+// AuditKey is the one key that signs the checkpoints of this trail. It is made when
+// the database is installed.
+type AuditKey struct{ ent.Schema }
+
+// Fields of the table.
+func (AuditKey) Fields() []ent.Field {
+	return []ent.Field{
+		one(),
+		must("verifier", "the public key, as signed notes write it"),
+		field.Text("signer").Sensitive().Comment("the private key; encrypted at rest"),
+	}
+}
+
+// Annotations of the table.
+func (AuditKey) Annotations() []schema.Annotation { return table("audit_key", single()) }

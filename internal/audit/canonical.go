@@ -3,7 +3,10 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,9 +48,44 @@ func (e Entry) Canonical() []byte {
 		Source: given(e.Source),
 		Skill:  given(e.Skill),
 		Run:    given(e.Run),
-		Digest: e.Digest,
+		Digest: strings.ToValidUTF8(e.Digest, "\ufffd"),
 		Detail: e.details(),
 	})
+}
+
+// ParseCanonical reads canonical bytes. It refuses whatever Canonical would write
+// in another way, so that an entry has exactly one text.
+func ParseCanonical(text []byte) (Entry, error) {
+	var c canonical
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&c); err != nil {
+		return Entry{}, fmt.Errorf("it is no entry: %w", err)
+	}
+	if c.Format != canonicalFormat {
+		return Entry{}, fmt.Errorf("its format is %q, and only %q can be read", clip(c.Format), canonicalFormat)
+	}
+	at, err := time.Parse(timeFormat, c.At)
+	if err != nil {
+		return Entry{}, fmt.Errorf("its time cannot be read: %w", err)
+	}
+	e := Entry{
+		ID: c.ID, At: at, Event: c.Event, Actor: known(c.Actor), Source: known(c.Source), Skill: known(c.Skill), Run: known(c.Run),
+		Digest: c.Digest, Detail: c.Detail,
+	}
+	if !bytes.Equal(e.Canonical(), text) {
+		return Entry{}, errors.New("it is not written in the canonical form")
+	}
+	return e, nil
+}
+
+// clip keeps what somebody else wrote short enough for a message.
+func clip(text string) string {
+	const most = 80
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
 }
 
 // EncodeDetail is the detail as the store keeps it: JSON with sorted members.
@@ -61,17 +99,26 @@ func DecodeDetail(text string) (map[string]any, error) {
 	if err := decoder.Decode(&detail); err != nil {
 		return nil, fmt.Errorf("read the detail of an audit entry: %w", err)
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("read the detail of an audit entry: something follows it")
+	}
 	return detail, nil
 }
 
 // Leaf is the RFC 6962 leaf hash of canonical bytes.
 func Leaf(canonical []byte) []byte { return rfc6962.DefaultHasher.HashLeaf(canonical) }
 
+// details is the detail as it will be read back: plain objects, whose members are
+// sorted, and valid UTF-8.
 func (e Entry) details() map[string]any {
-	if e.Detail == nil {
+	if len(e.Detail) == 0 {
 		return map[string]any{}
 	}
-	return e.Detail
+	plain, err := DecodeDetail(string(encode(e.Detail)))
+	if err != nil {
+		panic(fmt.Sprintf("audit: an entry's detail does not read back: %v", err)) // encode wrote an object
+	}
+	return plain
 }
 
 // given is nil for the zero id.
@@ -80,6 +127,14 @@ func given(id uuid.UUID) *uuid.UUID {
 		return nil
 	}
 	return &id
+}
+
+// known is the zero id for nil.
+func known(id *uuid.UUID) uuid.UUID {
+	if id == nil {
+		return uuid.Nil
+	}
+	return *id
 }
 
 func encode(v any) []byte {
