@@ -58,66 +58,9 @@ func nothingStored(t *testing.T, s *store.Store, id uuid.UUID) {
 }
 
 func TestDatabaseGone(t *testing.T) {
-	t.Run("PostgreSQL that goes away during a mutation is UNAVAILABLE and nothing is half stored", func(t *testing.T) {
-		at := pgtest.Schema(t)
-		s := storetest.OpenAt(t, at, store.Options{})
-		r := storetest.NewRows(t, s)
-		id := r.Run()
-		// Whoever holds the head stops the change at its last statement but one.
-		blocker, err := sql.Open("postgres", at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer blocker.Close()
-		held, err := blocker.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := held.Exec("SELECT size FROM audit_head FOR UPDATE"); err != nil {
-			t.Fatal(err)
-		}
-		applied := make(chan error, 1)
-		go func() {
-			_, err := s.Apply(context.Background(), whole(r, id))
-			applied <- err
-		}()
-		for killed := 0; killed == 0; {
-			err := blocker.QueryRow(`SELECT count(pg_terminate_backend(pid)) FROM pg_locks JOIN pg_class ON pg_class.oid = relation
-				WHERE relname = 'audit_head' AND relnamespace = current_schema()::regnamespace AND pid <> pg_backend_pid()
-				AND pid IN (SELECT pid FROM pg_locks WHERE NOT granted)`).Scan(&killed)
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := <-applied; !fault.Is(err, fault.Unavailable) {
-			t.Fatalf("got %v", err)
-		}
-		if err := held.Rollback(); err != nil {
-			t.Fatal(err)
-		}
-		nothingStored(t, s, id)
-		if out, err := change.One(t.Context(), s, whole(r, id)); err != nil || !out.Applied {
-			t.Fatalf("the same change afterwards: %+v %v", out, err)
-		}
-	})
-	t.Run("SQLite whose disk is full is UNAVAILABLE and nothing is half stored", func(t *testing.T) {
-		s := storetest.Open(t)
-		r := storetest.NewRows(t, s)
-		id := r.Run()
-		var pages int
-		if err := s.Writer().QueryRow("PRAGMA page_count").Scan(&pages); err != nil {
-			t.Fatal(err)
-		}
-		execute(t, s, "PRAGMA max_page_count = 1") // SQLite takes this as: no more than there are
-		if _, err := s.Apply(t.Context(), whole(r, id)); !fault.Is(err, fault.Unavailable) {
-			t.Fatalf("got %v", err)
-		}
-		nothingStored(t, s, id)
-		execute(t, s, "PRAGMA max_page_count = 100000")
-		if out, err := change.One(t.Context(), s, whole(r, id)); err != nil || !out.Applied {
-			t.Fatalf("the same change afterwards: %+v %v", out, err)
-		}
-	})
+	t.Run("PostgreSQL that goes away during a mutation is UNAVAILABLE and nothing is half stored", postgresGone)
+	t.Run("SQLite whose disk is full is UNAVAILABLE and nothing is half stored", diskFull)
+	t.Run("a caller that gives up while it waits for its turn gets its own error", callerGone)
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		r := storetest.NewRows(t, s)
 		id := r.Run()
@@ -134,22 +77,85 @@ func TestDatabaseGone(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a caller that gives up while it waits for its turn gets its own error", func(t *testing.T) {
-		s := storetest.Open(t)
-		r := storetest.NewRows(t, s)
-		id := r.Run()
-		conn, err := s.Writer().Conn(t.Context()) // the one writer
+}
+
+func postgresGone(t *testing.T) {
+	at := pgtest.Schema(t)
+	s := storetest.OpenAt(t, at, store.Options{})
+	r := storetest.NewRows(t, s)
+	id := r.Run()
+	// Whoever holds the head stops the change at its last statement but one.
+	blocker, err := sql.Open("postgres", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blocker.Close()
+	held, err := blocker.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Exec("SELECT size FROM audit_head FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	applied := make(chan error, 1)
+	go func() {
+		_, err := s.Apply(context.Background(), whole(r, id))
+		applied <- err
+	}()
+	for killed := 0; killed == 0; {
+		err := blocker.QueryRow(`SELECT count(pg_terminate_backend(pid)) FROM pg_locks JOIN pg_class ON pg_class.oid = relation
+			WHERE relname = 'audit_head' AND relnamespace = current_schema()::regnamespace AND pid <> pg_backend_pid()
+			AND pid IN (SELECT pid FROM pg_locks WHERE NOT granted)`).Scan(&killed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := contextWithin(t, 20*time.Millisecond)
-		defer cancel()
-		if _, err := s.Apply(ctx, whole(r, id)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("got %v", err)
-		}
-		conn.Close()
-		nothingStored(t, s, id)
-	})
+	}
+	if err := <-applied; !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("got %v", err)
+	}
+	if err := held.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	nothingStored(t, s, id)
+	if out, err := change.One(t.Context(), s, whole(r, id)); err != nil || !out.Applied {
+		t.Fatalf("the same change afterwards: %+v %v", out, err)
+	}
+}
+
+func diskFull(t *testing.T) {
+	s := storetest.Open(t)
+	r := storetest.NewRows(t, s)
+	id := r.Run()
+	var pages int
+	if err := s.Writer().QueryRow("PRAGMA page_count").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, s, "PRAGMA max_page_count = 1") // SQLite takes this as: no more than there are
+	if _, err := s.Apply(t.Context(), whole(r, id)); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("got %v", err)
+	}
+	nothingStored(t, s, id)
+	execute(t, s, "PRAGMA max_page_count = 100000")
+	if out, err := change.One(t.Context(), s, whole(r, id)); err != nil || !out.Applied {
+		t.Fatalf("the same change afterwards: %+v %v", out, err)
+	}
+}
+
+func callerGone(t *testing.T) {
+	s := storetest.Open(t)
+	r := storetest.NewRows(t, s)
+	id := r.Run()
+	conn, err := s.Writer().Conn(t.Context()) // the one writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := contextWithin(t, 20*time.Millisecond)
+	defer cancel()
+	if _, err := s.Apply(ctx, whole(r, id)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	conn.Close()
+	nothingStored(t, s, id)
 }
 
 // bell keeps what was rung.

@@ -70,7 +70,7 @@ func (s *Store) install(ctx context.Context) error {
 	}
 	if opened, err := sealer.open(keyCheckPlace, check); err != nil || opened != keyCheck {
 		return fmt.Errorf("the encryption key is not the one this database was installed with, so that what it keeps encrypted could not be read; "+
-			"add the old key to COUNTERSIGN_ENCRYPTION_KEYS after the new one: %w", err)
+			"add the old key to COUNTERSIGN_ENCRYPTION_KEY after the new one: %w", err)
 	}
 	s.sealer.Store(sealer)
 	return nil

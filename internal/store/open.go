@@ -169,7 +169,7 @@ func (s *Store) openPostgres(ctx context.Context, at string, options Options) er
 		return fmt.Errorf("read the database URL: %w", withoutURL(err))
 	}
 	if len(options.Keys) == 0 {
-		return fmt.Errorf("a PostgreSQL database needs an encryption key: set COUNTERSIGN_ENCRYPTION_KEYS, for example to\n  %s", newKey())
+		return fmt.Errorf("a PostgreSQL database needs an encryption key: set COUNTERSIGN_ENCRYPTION_KEY, for example to\n  %s", newKey())
 	}
 	s.keys = func(bool) ([]Key, error) { return options.Keys, nil }
 	size := options.Connections
@@ -211,7 +211,7 @@ func keyFile(path string, installed bool) ([]Key, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("read the encryption key: %w", err)
 	case installed:
-		return nil, fmt.Errorf("the key file %s is missing: put it back, or set COUNTERSIGN_ENCRYPTION_KEYS; "+
+		return nil, fmt.Errorf("the key file %s is missing: put it back, or set COUNTERSIGN_ENCRYPTION_KEY; "+
 			"without it nobody can read what the database keeps encrypted", path)
 	}
 	key := newKey()

@@ -71,7 +71,7 @@ func TestAddress(t *testing.T) {
 		refused(t, strings.Replace(pgtest.Schema(t), "search_path=", "search_path=no_", 1), store.Options{Keys: []store.Key{storetest.Key}}, "names no schema")
 	})
 	t.Run("PostgreSQL without a key is refused with how to get one", func(t *testing.T) {
-		refused(t, pgtest.Schema(t), store.Options{}, "COUNTERSIGN_ENCRYPTION_KEYS")
+		refused(t, pgtest.Schema(t), store.Options{}, "COUNTERSIGN_ENCRYPTION_KEY")
 	})
 }
 

@@ -7,7 +7,7 @@
 // database of a PostgreSQL server (see internal/pgtest). What it writes is a
 // draft: read it, and mind that SQLite rebuilds a table by dropping it, which
 // drops its triggers and, with foreign keys on, deletes what refers to it
-// (docs/migrations.md).
+// (migrations/README.md).
 package main
 
 import (

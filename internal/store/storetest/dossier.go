@@ -61,6 +61,11 @@ func dossiers(t *testing.T, s *store.Store) {
 			t.Fatal("two revocations have one counter")
 		}
 	})
+	offered(t, r, one, two, bare)
+}
+
+func offered(t *testing.T, r *Rows, one, two, bare uuid.UUID) {
+	s := r.s
 	configuration := r.Configuration()
 	attach := func(skill uuid.UUID, mode library.LoadMode, position int) uuid.UUID {
 		return r.Insert("attachments", V("skill_id", skill), V("configuration_id", configuration), V("load_mode", string(mode)),

@@ -58,6 +58,10 @@ func sequences(t *testing.T, s *store.Store) {
 			t.Fatalf("the run counts %d events, the outcomes %d, stored are %d; %v", got.Events, next, len(events), err)
 		}
 	})
+}
+
+func events(t *testing.T, s *store.Store) {
+	r := NewRows(t, s)
 	t.Run("R5 events are read from a cursor, in order and as they were written", func(t *testing.T) {
 		id := r.Run()
 		approved := true

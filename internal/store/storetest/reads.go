@@ -201,6 +201,11 @@ func skills(t *testing.T, s *store.Store) {
 			t.Fatalf("%+v %v", got, err)
 		}
 	})
+	skillFilters(t, s, source, id, plain)
+	skillHistory(t, r, id, plain)
+}
+
+func skillFilters(t *testing.T, s *store.Store, source, id, plain uuid.UUID) {
 	yes, no, elsewhere := true, false, uuid.New()
 	for name, c := range map[string]struct {
 		filter library.SkillFilter
@@ -231,6 +236,10 @@ func skills(t *testing.T, s *store.Store) {
 			}
 		})
 	}
+}
+
+func skillHistory(t *testing.T, r *Rows, id, plain uuid.UUID) {
+	s, now := r.s, r.World.Now()
 	t.Run("W2 revisions are listed newest first", func(t *testing.T) {
 		author := r.User()
 		for n := range 2 {

@@ -15,6 +15,7 @@ func RunAll(t *testing.T, open func(t *testing.T) *store.Store) {
 		"Keys":           keys,
 		"Races":          races,
 		"Sequences":      sequences,
+		"Events":         events,
 		"Trail":          trail,
 		"TrailPages":     trailPages,
 		"Access":         accessReads,
