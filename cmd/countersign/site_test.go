@@ -39,6 +39,13 @@ type site struct {
 	stop  func() // ends the server and waits for it
 }
 
+// in is the site as a subtest uses it.
+func (s *site) in(t *testing.T) *site {
+	used := *s
+	used.t = t
+	return &used
+}
+
 // greet reads what a starting server says.
 func (s *site) greet(out io.Reader) {
 	s.t.Helper()
