@@ -35,7 +35,37 @@ type site struct {
 	t     testing.TB
 	url   string
 	token string
+	code  string // signs in once
 	stop  func() // ends the server and waits for it
+}
+
+// in is the site as a subtest uses it.
+func (s *site) in(t *testing.T) *site {
+	used := *s
+	used.t = t
+	return &used
+}
+
+// greet reads what a starting server says.
+func (s *site) greet(out io.Reader) {
+	s.t.Helper()
+	said := bufio.NewScanner(out)
+	for s.code == "" && said.Scan() {
+		line := said.Text()
+		if _, address, found := strings.Cut(line, " is ready at "); found {
+			s.url = address
+		}
+		if _, token, found := strings.Cut(line, "Administrator token (shown once): "); found {
+			s.token = token
+		}
+		if _, code, found := strings.Cut(line, "/sign-in#"); found {
+			s.code = code // the last thing it says
+		}
+	}
+	if s.url == "" || s.code == "" {
+		s.t.Fatal("the server did not say where it is and how to sign in")
+	}
+	go io.Copy(io.Discard, out)
 }
 
 // demoAt is the configuration of a demo on a database, on any free port. It logs
@@ -71,19 +101,7 @@ func startSite(t testing.TB, c config) *site {
 		}
 	}
 	t.Cleanup(s.stop)
-	said := bufio.NewScanner(out)
-	for said.Scan() {
-		if _, address, found := strings.Cut(said.Text(), "is ready at "); found {
-			s.url = address
-		}
-		if strings.HasPrefix(said.Text(), "Sign in") {
-			break // the last thing it says
-		}
-	}
-	go io.Copy(io.Discard, out)
-	if s.url == "" {
-		t.Fatal("the server did not say where it is")
-	}
+	s.greet(out)
 	return s
 }
 
