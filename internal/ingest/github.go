@@ -54,10 +54,6 @@ func newGitHub(o GitHubOptions) (*gitHub, error) {
 		DialContext: g.dial, TLSHandshakeTimeout: g.waits.connect, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 	} // without a Proxy: the environment's is not used
-	g.client = &http.Client{
-		Transport:     g.transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	return g, nil
 }
 
@@ -68,8 +64,7 @@ type gitHub struct {
 	now       func() time.Time
 	waits     waits
 	cache     *bodyCache
-	transport *http.Transport
-	client    *http.Client
+	transport *http.Transport // used without a Client, which would follow redirects and put addresses into errors
 
 	// Tests stand a server of their own in the place of every host: route says
 	// where to dial instead, exempt which address may be dialled though it is not public.
