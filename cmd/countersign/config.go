@@ -46,6 +46,7 @@ type config struct {
 	LogLevel       slog.Level        `yaml:"logLevel"`
 	GitHubHosts    []string          `yaml:"githubHosts"`    // enterprise servers, beside github.com
 	GitHubNetworks []netip.Prefix    `yaml:"githubNetworks"` // private networks that they may lie in
+	GitHubProxy    string            `yaml:"githubProxy"`    // the environment's is not used
 	Settings       map[string]string `yaml:"settings"`
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 
 	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
@@ -98,14 +100,27 @@ func (h *house) host() (ingest.Host, error) {
 	}
 	otherwise := ingest.Mirror(h.config.GitMirror)
 	if h.config.GitMirror == "" {
-		otherwise, err = ingest.GitHub(ingest.GitHubOptions{
-			Hosts: h.config.GitHubHosts, Networks: h.config.GitHubNetworks, Now: h.world.Now,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("githubHosts: %w", err)
+		if otherwise, err = h.github(); err != nil {
+			return nil, err
 		}
 	}
 	return ingest.ByOwner(map[string]ingest.Host{demo.Owner: bundled}, otherwise), nil
+}
+
+func (h *house) github() (ingest.Host, error) {
+	o := ingest.GitHubOptions{Hosts: h.config.GitHubHosts, Networks: h.config.GitHubNetworks, Now: h.world.Now}
+	if h.config.GitHubProxy != "" {
+		proxy, err := url.Parse(h.config.GitHubProxy)
+		if err != nil {
+			return nil, errors.New("githubProxy is no URL") // it may hold a password
+		}
+		o.Proxy = proxy
+	}
+	host, err := ingest.GitHub(o)
+	if err != nil {
+		return nil, fmt.Errorf("reading GitHub: %w", err)
+	}
+	return host, nil
 }
 
 // listen wakes this process for what others commit, until ctx ends: notifications on

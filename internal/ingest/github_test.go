@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -147,9 +150,54 @@ func TestGitHub(t *testing.T) {
 		}
 		all.Wait()
 	})
+}
+
+func TestGitHubProxy(t *testing.T) {
+	fake := faked(t, tree{"a/SKILL.md": aSkill("a")})
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.Host)
+		there, err := net.Dial("tcp", fake.server.Listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		here, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(there, here); there.Close() }()
+		_, _ = io.Copy(here, there)
+		here.Close()
+	}))
+	t.Cleanup(proxy.Close)
+	at, err := url.Parse(proxy.URL)
+	check(t, err)
+	t.Run("S2 a proxy that was named is used, wherever it lies", func(t *testing.T) {
+		host := fake.client(GitHubOptions{Proxy: at})
+		defer host.transport.CloseIdleConnections()
+		host.route, host.exempt = nil, nil
+		got, err := fetch(host, repoAt("o/r", ""))
+		check(t, err)
+		wantLines(t, got, "a/SKILL.md loaded")
+		if !slices.Equal(asked, []string{"CONNECT api.github.com:443", "CONNECT raw.githubusercontent.com:443"}) {
+			t.Errorf("the proxy was asked for %q", asked)
+		}
+	})
 	t.Run("S2 the environment's proxy is not used", func(t *testing.T) {
-		if faked(t, nil).host.transport.Proxy != nil {
+		if fake.host.transport.Proxy != nil {
 			t.Error("a proxy is asked for")
+		}
+	})
+	t.Run("S2 what is no proxy is refused", func(t *testing.T) {
+		for _, text := range []string{"socks5://127.0.0.1:1", "127.0.0.1", "http://"} {
+			bad, err := url.Parse(text)
+			check(t, err)
+			if _, err := GitHub(GitHubOptions{Proxy: bad}); err == nil {
+				t.Errorf("%s is accepted", text)
+			}
 		}
 	})
 }
