@@ -24,7 +24,7 @@ const environment = `Environment:
                               first encrypts; made beside an embedded database, required
                               with PostgreSQL
   COUNTERSIGN_GIT_MIRROR      folder of bare repositories, OWNER/REPOSITORY.git, that
-                              sources are read from
+                              sources are read from instead of GitHub
   COUNTERSIGN_DEMO            on or off; on by default without COUNTERSIGN_DATABASE_URL
   COUNTERSIGN_MIGRATE         on (default) or off: whether serve migrates the database
   COUNTERSIGN_CONFIG          a YAML file with these and all other settings
@@ -44,6 +44,9 @@ type config struct {
 	TrustedProxies []netip.Prefix    `yaml:"trustedProxies"`
 	HideSchema     bool              `yaml:"hideSchema"`
 	LogLevel       slog.Level        `yaml:"logLevel"`
+	GitHubHosts    []string          `yaml:"githubHosts"`    // enterprise servers, beside github.com
+	GitHubNetworks []netip.Prefix    `yaml:"githubNetworks"` // private networks that they may lie in
+	GitHubProxy    string            `yaml:"githubProxy"`    // the environment's is not used
 	Settings       map[string]string `yaml:"settings"`
 }
 
@@ -85,6 +88,9 @@ func (c config) withDefaults() (config, error) {
 	c.Addr = cmp.Or(c.Addr, "127.0.0.1:8080")
 	c.DatabaseURL = cmp.Or(c.DatabaseURL, "sqlite:countersign.db")
 	c.Migrate = cmp.Or(c.Migrate, "on")
+	for i, host := range c.GitHubHosts {
+		c.GitHubHosts[i] = strings.ToLower(host)
+	}
 	for name, value := range map[string]*string{"COUNTERSIGN_DEMO": &c.Demo, "COUNTERSIGN_MIGRATE": &c.Migrate} {
 		on, known := switches[strings.ToLower(*value)]
 		if !known {

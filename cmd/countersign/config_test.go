@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,6 +55,37 @@ func TestReadConfig(t *testing.T) {
 			}
 		})
 	}
+
+	t.Run("S2 the file adds GitHub Enterprise hosts, their networks and a proxy", func(t *testing.T) {
+		text := "githubHosts: [Git.Example.com]\ngithubNetworks: [10.1.0.0/16]\ngithubProxy: http://proxy.example.com:3128\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := readConfig(env("COUNTERSIGN_CONFIG", file))
+		if err != nil || len(c.GitHubNetworks) != 1 || !slices.Equal(c.GitHubHosts, []string{"git.example.com"}) {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		h := &house{config: c}
+		if _, err := h.host(); err != nil {
+			t.Error(err)
+		}
+		h.config.GitHubHosts = []string{"10.0.0.1"}
+		if _, err := h.host(); err == nil || !strings.Contains(err.Error(), "10.0.0.1") {
+			t.Errorf("got %v", err)
+		}
+		h.config.GitMirror = t.TempDir()
+		if _, err := h.host(); err != nil {
+			t.Errorf("with a mirror GitHub is not read: %v", err)
+		}
+	})
+	t.Run("S2 a proxy that is none is refused without being repeated", func(t *testing.T) {
+		for _, text := range []string{"http://user:hunter2@%zz", "socks5://user:hunter2@proxy"} {
+			h := &house{config: config{GitHubProxy: text}}
+			if _, err := h.host(); err == nil || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
 
 	t.Run("an unknown key of the file is named", func(t *testing.T) {
 		if err := os.WriteFile(file, []byte("adr: x\n"), 0o600); err != nil {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 
 	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
@@ -72,7 +74,7 @@ func (h *house) furnish() error {
 	h.tools = tools
 	h.library = &library.Library{
 		Store: h.store, World: h.world, Accounts: h.access,
-		Fetcher: ingest.New(host), Watcher: h.syncs,
+		Fetcher: ingest.New(host).Beside(h.config.GitHubHosts...), EnterpriseHosts: h.config.GitHubHosts, Watcher: h.syncs,
 		KnownTool: func(name string) bool {
 			_, known := tools.Spec(name)
 			return known
@@ -89,14 +91,36 @@ func (h *house) furnish() error {
 	return nil
 }
 
-// host is what sources are read from: the demo's repository, made in memory, and the
-// mirror for everybody else (RULES S13).
+// host is what sources are read from: the demo's repository, made in memory, and for
+// everybody else the mirror if there is one (RULES S13), GitHub otherwise (RULES S2).
 func (h *house) host() (ingest.Host, error) {
 	bundled, err := ingest.Memory(demo.Owner, demo.Repository, demo.Files())
 	if err != nil {
 		return nil, err
 	}
-	return ingest.ByOwner(map[string]ingest.Host{demo.Owner: bundled}, ingest.Mirror(h.config.GitMirror)), nil
+	otherwise := ingest.Mirror(h.config.GitMirror)
+	if h.config.GitMirror == "" {
+		if otherwise, err = h.github(); err != nil {
+			return nil, err
+		}
+	}
+	return ingest.ByOwner(map[string]ingest.Host{demo.Owner: bundled}, otherwise), nil
+}
+
+func (h *house) github() (ingest.Host, error) {
+	o := ingest.GitHubOptions{Hosts: h.config.GitHubHosts, Networks: h.config.GitHubNetworks, Now: h.world.Now}
+	if h.config.GitHubProxy != "" {
+		proxy, err := url.Parse(h.config.GitHubProxy)
+		if err != nil {
+			return nil, errors.New("githubProxy is no URL") // it may hold a password
+		}
+		o.Proxy = proxy
+	}
+	host, err := ingest.GitHub(o)
+	if err != nil {
+		return nil, fmt.Errorf("reading GitHub: %w", err)
+	}
+	return host, nil
 }
 
 // listen wakes this process for what others commit, until ctx ends: notifications on

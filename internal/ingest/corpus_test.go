@@ -123,6 +123,13 @@ func TestCorpus(t *testing.T) {
 			}
 			wantEveryFile(t, got, files, "")
 		})
+		t.Run("S3 over GitHub "+name+" gives the same", func(t *testing.T) {
+			got, err := fetch(onShelf(t, map[string]tree{name: files}).host(), library.Origin{Type: library.Repo, URL: "https://github.com/" + name})
+			check(t, err)
+			if n, want := count(got), corpusRepos[name]; n != want {
+				t.Errorf("%+v, want %+v", n, want)
+			}
+		})
 		if files[marketplaceFile] == "" {
 			continue
 		}

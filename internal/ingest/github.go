@@ -2,9 +2,11 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -21,6 +23,9 @@ type GitHubOptions struct {
 	// Networks are the private networks that Hosts may lie in. Nothing else may
 	// resolve to an address that is not public.
 	Networks []netip.Prefix
+	// Proxy is asked to connect instead of dialling; nil dials. It sees to where names
+	// lead: the addresses behind it are not looked at here. The environment's is not used.
+	Proxy *url.URL
 	// Now is the clock that says when a rate limit ends; nil is the system's.
 	Now func() time.Time
 }
@@ -53,10 +58,12 @@ func newGitHub(o GitHubOptions) (*gitHub, error) {
 	g.transport = &http.Transport{
 		DialContext: g.dial, TLSHandshakeTimeout: g.waits.connect, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
-	} // without a Proxy: the environment's is not used
-	g.client = &http.Client{
-		Transport:     g.transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if o.Proxy != nil {
+		if o.Proxy.Scheme != "http" && o.Proxy.Scheme != "https" || o.Proxy.Hostname() == "" {
+			return nil, errors.New("the proxy's address does not begin with http:// or https://")
+		}
+		g.transport.Proxy, g.proxy = http.ProxyURL(o.Proxy), o.Proxy.Hostname()
 	}
 	return g, nil
 }
@@ -65,11 +72,11 @@ func newGitHub(o GitHubOptions) (*gitHub, error) {
 type gitHub struct {
 	sites     map[string]*site // by Name.Host
 	networks  []netip.Prefix
+	proxy     string // its host
 	now       func() time.Time
 	waits     waits
 	cache     *bodyCache
-	transport *http.Transport
-	client    *http.Client
+	transport *http.Transport // used without a Client, which would follow redirects and put addresses into errors
 
 	// Tests stand a server of their own in the place of every host: route says
 	// where to dial instead, exempt which address may be dialled though it is not public.

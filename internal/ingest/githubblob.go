@@ -159,7 +159,7 @@ func (r *gitHubRepository) readArchive(ctx context.Context, commit string) error
 	}
 	r.unpack(io.LimitReader(s, limit), limit, wanted)
 	if s.failed != nil {
-		return r.lost(ctx, s.host, causeOf(s.ctx, s.failed))
+		return r.lost(ctx, s.host, s.failed)
 	}
 	return nil
 }

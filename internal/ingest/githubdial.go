@@ -36,7 +36,7 @@ func (e *forbiddenAddress) Error() string {
 }
 
 // permit refuses every address that is not public, but for enterprise hosts in the
-// networks that were named for them.
+// networks that were named for them, and for the proxy.
 func (g *gitHub) permit(host, resolved string) error {
 	to, err := netip.ParseAddrPort(resolved)
 	if err != nil {
@@ -45,7 +45,7 @@ func (g *gitHub) permit(host, resolved string) error {
 	address := to.Addr().Unmap().WithZone("")
 	inside := func(network netip.Prefix) bool { return network.Contains(address) }
 	switch {
-	case g.exempt != nil && g.exempt(to):
+	case g.exempt != nil && g.exempt(to), g.proxy != "" && host == g.proxy:
 		return nil
 	case to.Port() != 443:
 	case isPublic(address), !slices.Contains(publicSite.hosts, host) && slices.ContainsFunc(g.networks, inside):

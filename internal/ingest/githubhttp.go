@@ -56,11 +56,15 @@ type stream struct {
 	failed  error // what ended the body before its end
 }
 
-// Read hands the body on and gives up when nothing arrives.
+// Read hands the body on and gives up when nothing arrives. What ends after that is
+// not whole, though the server may end it properly on seeing us go.
 func (s *stream) Read(p []byte) (int, error) {
 	s.stall.Reset(s.idle)
 	n, err := s.body.Read(p)
 	s.stall.Stop()
+	if err != nil {
+		err = causeOf(s.ctx, err)
+	}
 	if err != nil && err != io.EOF {
 		s.failed = err
 	}
@@ -81,7 +85,8 @@ func (g *gitHub) begin(ctx context.Context, where *site, c call) (*stream, error
 		// Not the whole address: behind a ? it may let somebody in.
 		return nil, fault.New(fault.Unavailable, "%s leads to %q, which is not https on a host that is read from", where.host, hostOf(to))
 	}
-	if !strings.HasPrefix(c.url, where.api+"/") {
+	isAPI := strings.HasPrefix(c.url, where.api+"/")
+	if !isAPI {
 		c.token = ""
 	}
 	if until, paused := g.pausedUntil(c.token, to.Host); paused {
@@ -99,7 +104,7 @@ func (g *gitHub) begin(ctx context.Context, where *site, c call) (*stream, error
 		}
 		return g.begin(ctx, where, call{url: location.String(), accept: c.accept, redirects: c.redirects - 1})
 	}
-	if err := g.judge(s, c.token); err != nil {
+	if err := g.judge(s, c.token, isAPI); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -145,7 +150,7 @@ func (g *gitHub) send(ctx context.Context, to *url.URL, c call) (*stream, error)
 	if c.etag != "" {
 		request.Header.Set("If-None-Match", c.etag)
 	}
-	response, err := g.client.Do(request)
+	response, err := g.transport.RoundTrip(request)
 	if err != nil {
 		err = causeOf(limited, err)
 		s.stall.Stop()
@@ -156,14 +161,10 @@ func (g *gitHub) send(ctx context.Context, to *url.URL, c call) (*stream, error)
 	return s, nil
 }
 
-// causeOf prefers what ended a request to how it ended, and leaves its address out:
-// behind a ? it may let somebody in.
+// causeOf prefers what ended a request to how it ended.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	if located := (*url.Error)(nil); errors.As(err, &located) {
-		return located.Err
 	}
 	return err
 }
@@ -187,7 +188,7 @@ func (s *stream) all(max int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(s, max+1))
 	switch {
 	case err != nil:
-		return nil, causeOf(s.ctx, err)
+		return nil, err
 	case int64(len(body)) > max:
 		return nil, errTooLong
 	}

@@ -25,8 +25,8 @@ const (
 )
 
 // judge turns a status that is no answer into an error. What may be one (found,
-// unchanged, not there, elsewhere) is the caller's to read.
-func (g *gitHub) judge(s *stream, token string) error {
+// unchanged, not there, elsewhere) is the caller's to read. Only what the API says is told.
+func (g *gitHub) judge(s *stream, token string, isAPI bool) error {
 	switch s.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusUnavailableForLegalReasons:
 	default:
@@ -38,7 +38,7 @@ func (g *gitHub) judge(s *stream, token string) error {
 		return limitedUntil(s.host, token, until)
 	}
 	because := ""
-	if said != "" {
+	if said != "" && isAPI {
 		because = fmt.Sprintf(" (it says: %s)", said)
 	}
 	switch {

@@ -60,7 +60,7 @@ type gitHubLister struct {
 	entries  []Entry
 	sizes    []int64 // of the same entries
 	unproven bool    // some folder's lines do not give its hash
-	visited  int // lines of every kind
+	visited  int     // lines of every kind
 	requests int
 }
 

@@ -3,6 +3,7 @@ package library
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/fault"
@@ -35,12 +36,21 @@ var repository = regexp.MustCompile(`^github\.com/[A-Za-z0-9][A-Za-z0-9_-]*/[A-Z
 
 const maxURL = 2000 // bytes
 
-func checkAddress(kind SourceType, text string) error {
+// checkAddress refuses a URL that this type of source cannot read. An enterprise host
+// has the shapes of github.com.
+func checkAddress(kind SourceType, text string, enterprise []string) error {
 	address, known := addresses[kind]
 	if !known {
 		return fault.New(fault.BadInput, "type must be single_file, repo, marketplace or authored.")
 	}
 	u, err := url.Parse(text)
+	host := ""
+	if err == nil {
+		host = strings.ToLower(u.Host)
+	}
+	if slices.Contains(enterprise, host) {
+		host = "github.com"
+	}
 	why := ""
 	switch {
 	case err != nil || len(text) > maxURL:
@@ -51,7 +61,7 @@ func checkAddress(kind SourceType, text string) error {
 		why = "carries a user name or password (a token goes into token)"
 	case u.Port() != "":
 		why = "carries a port"
-	case !fits(address.shapes, strings.ToLower(u.Host)+u.EscapedPath()):
+	case !fits(address.shapes, host+u.EscapedPath()):
 		why = "is not one this type of source can read"
 	default:
 		return nil

@@ -43,7 +43,7 @@ func (l *Library) CreateSource(ctx context.Context, by actor.Actor, in NewSource
 	if s.Title, err = label("title", in.Title); err != nil {
 		return Source{}, err
 	}
-	if err := checkSource(s); err != nil {
+	if err := l.checkSource(s); err != nil {
 		return Source{}, err
 	}
 	entry := audit.Record(l.World, by, audit.SourceCreated).About(s.ID, uuid.Nil, "").
@@ -67,7 +67,7 @@ func insertSource(s Source) change.Insert {
 }
 
 // checkSource refuses a source that no sync could read.
-func checkSource(s Source) error {
+func (l *Library) checkSource(s Source) error {
 	if err := checkLevel(s.TrustLevel); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func checkSource(s Source) error {
 		}
 		return nil
 	}
-	if err := checkAddress(s.Type, s.URL); err != nil {
+	if err := checkAddress(s.Type, s.URL, l.EnterpriseHosts); err != nil {
 		return err
 	}
 	switch {

@@ -42,6 +42,9 @@ type Library struct {
 	World    world.World
 	Accounts Accounts
 
+	// EnterpriseHosts are the hosts beside github.com that a source's URL may name, in
+	// lower case (RULES S2).
+	EnterpriseHosts []string
 	// Watcher hears how syncs go on; nil hears nothing.
 	Watcher SyncWatcher
 	// CheckProvider refuses a provider whose settings no client could use; nil accepts all.

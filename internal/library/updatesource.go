@@ -38,6 +38,9 @@ func (l *Library) UpdateSource(ctx context.Context, by actor.Actor, in SourceUpd
 			return change.Change{}, err
 		}
 		now, err := in.applied(was)
+		if err == nil {
+			err = l.checkSource(now)
+		}
 		if err != nil {
 			return change.Change{}, err
 		}
@@ -69,7 +72,7 @@ func (in SourceUpdate) applied(s Source) (Source, error) {
 	if in.Enabled != nil {
 		s.Enabled = *in.Enabled
 	}
-	return s, checkSource(s)
+	return s, nil
 }
 
 // sourceChange is the change of one state of a source to another; empty when
