@@ -52,7 +52,8 @@ func Edge(size int64) []TileID {
 }
 
 // Grow adds leaves to a tree of the given size with that edge, and returns the
-// tiles that are new or have grown. The edge stays as it was.
+// tiles that are new or have grown. The edge stays as it was; it may have grown since
+// the tree had that size.
 func Grow(size int64, edge Tiles, leaves [][]byte) (Tiles, error) {
 	g := growth{edge: edge, grown: Tiles{}}
 	for i, leaf := range leaves {
@@ -70,10 +71,12 @@ type growth struct{ edge, grown Tiles }
 func (g growth) put(level int, place int64, hash []byte) error {
 	id := TileID{level, place / tileWidth}
 	tile, begun := g.grown[id]
+	held := int(place % tileWidth * hashSize)
 	if !begun {
-		tile = append(make([]byte, 0, tileWidth*hashSize), g.edge[id]...)
+		edge := g.edge[id]
+		tile = append(make([]byte, 0, tileWidth*hashSize), edge[:min(held, len(edge))]...)
 	}
-	if len(hash) != hashSize || int64(len(tile)) != place%tileWidth*hashSize {
+	if len(hash) != hashSize || len(tile) != held {
 		return fmt.Errorf("the trail's tree is damaged: tile %d of level %d holds %d bytes where hash %d of %d bytes belongs",
 			id.Index, level, len(tile), place%tileWidth, len(hash))
 	}

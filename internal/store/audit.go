@@ -1,7 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
+	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
@@ -13,38 +17,143 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 )
 
-// AuditEntries implements audit.Reader.
+// AuditEntries implements audit.Reader. What it reads is bounded by the page, never
+// by the trail: every event of the filter is read on its own, because no index has
+// the entries of several in order, and times are turned into indexes first.
 func (s *Store) AuditEntries(ctx context.Context, filter audit.Filter, page audit.Page) ([]audit.Entry, error) {
-	conditions := auditConditions(filter)
-	order := entsql.OrderDesc()
-	if page.OldestFirst {
-		order = entsql.OrderAsc()
-	}
-	switch {
-	case page.Beyond == nil:
-	case page.OldestFirst:
-		conditions = append(conditions, auditentry.IndexGT(*page.Beyond))
-	default:
-		conditions = append(conditions, auditentry.IndexLT(*page.Beyond))
-	}
-	rows, err := s.client.AuditEntry.Query().Where(conditions...).Order(auditentry.ByIndex(order)).Limit(page.Limit).All(ctx)
-	if err != nil {
-		return nil, reading(ctx, err, "audit entry")
-	}
-	entries := make([]audit.Entry, len(rows))
-	for i, row := range rows {
-		if entries[i], err = toEntry(row); err != nil {
+	stretches := []stretch{everything}
+	timed := !filter.Since.IsZero() || !filter.Until.IsZero()
+	if timed || len(filter.Events) > 1 {
+		var err error
+		if stretches, err = s.auditStretches(ctx, filter); err != nil {
 			return nil, err
 		}
+	}
+	entries := []audit.Entry{}
+	for _, within := range stretches {
+		within = within.beyond(page)
+		for _, conditions := range auditConditions(filter) {
+			if within.after >= within.before {
+				continue
+			}
+			rows, err := s.client.AuditEntry.Query().Where(append(conditions, within.conditions()...)...).
+				Order(auditentry.ByIndex(auditOrder(page))).Limit(page.Limit).All(ctx)
+			if err != nil {
+				return nil, reading(ctx, err, "audit entry")
+			}
+			for _, row := range rows {
+				entry, err := toEntry(row)
+				if err != nil {
+					return nil, err
+				}
+				entries = append(entries, entry)
+			}
+		}
+	}
+	if len(stretches) > 1 || len(filter.Events) > 1 {
+		entries = auditMerged(entries, page)
 	}
 	return entries, nil
 }
 
-func auditConditions(filter audit.Filter) []predicate.AuditEntry {
-	var conditions []predicate.AuditEntry
-	if len(filter.Events) > 0 {
-		conditions = append(conditions, auditentry.EventIn(texts(filter.Events)...))
+func auditOrder(page audit.Page) entsql.OrderTermOption {
+	if page.OldestFirst {
+		return entsql.OrderAsc()
 	}
+	return entsql.OrderDesc()
+}
+
+// auditMerged is the page out of the pages of its parts.
+func auditMerged(entries []audit.Entry, page audit.Page) []audit.Entry {
+	slices.SortFunc(entries, func(a, b audit.Entry) int {
+		if page.OldestFirst {
+			a, b = b, a
+		}
+		return cmp.Compare(b.Index, a.Index)
+	})
+	entries = slices.CompactFunc(entries, func(a, b audit.Entry) bool { return a.Index == b.Index })
+	return entries[:min(len(entries), page.Limit)]
+}
+
+// stretch is the entries with an index between two, neither of them in it.
+type stretch struct{ after, before int64 }
+
+var everything = stretch{-1, math.MaxInt64}
+
+// beyond is the part of the stretch that a page may show.
+func (in stretch) beyond(page audit.Page) stretch {
+	switch {
+	case page.Beyond == nil:
+	case page.OldestFirst:
+		in.after = max(in.after, *page.Beyond)
+	default:
+		in.before = min(in.before, *page.Beyond)
+	}
+	return in
+}
+
+func (in stretch) conditions() []predicate.AuditEntry {
+	var conditions []predicate.AuditEntry
+	if in.after > everything.after {
+		conditions = append(conditions, auditentry.IndexGT(in.after))
+	}
+	if in.before < everything.before {
+		conditions = append(conditions, auditentry.IndexLT(in.before))
+	}
+	return conditions
+}
+
+// auditStretches are where entries of the filter's times can be, among those that
+// are there now. Entries are in commit order, so that one may be older than one
+// before it; the tree knows by how much at most. What is not in the tree yet is
+// looked at as a whole.
+func (s *Store) auditStretches(ctx context.Context, filter audit.Filter) ([]stretch, error) {
+	size, err := s.AuditSize(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := s.client.AuditTree.Get(ctx, 1)
+	if err != nil {
+		return nil, failed(ctx, err, "read the size of the audit tree")
+	}
+	inTree, disorder := stretch{-1, tree.Size}, time.Duration(tree.Disorder)*time.Microsecond
+	if !filter.Since.IsZero() {
+		last, found, err := s.auditNeighbour(ctx, tree.Size, auditentry.AtLT(stored(filter.Since.Add(-disorder))), entsql.OrderDesc())
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			inTree.after = last
+		}
+	}
+	if !filter.Until.IsZero() {
+		first, found, err := s.auditNeighbour(ctx, tree.Size, auditentry.AtGTE(stored(filter.Until.Add(disorder))), entsql.OrderAsc())
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			inTree.before = first
+		}
+	}
+	return []stretch{inTree, {tree.Size - 1, max(size, tree.Size)}}, nil
+}
+
+// auditNeighbour is the index of the entry in the tree that is next to a time.
+func (s *Store) auditNeighbour(ctx context.Context, size int64, beyond predicate.AuditEntry, order entsql.OrderTermOption) (int64, bool, error) {
+	row, err := s.client.AuditEntry.Query().Select(auditentry.FieldIndex).Where(beyond, auditentry.IndexLT(size)).
+		Order(auditentry.ByAt(order), auditentry.ByIndex(order)).First(ctx)
+	switch {
+	case ent.IsNotFound(err):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, reading(ctx, err, "audit entry")
+	}
+	return row.Index, true, nil
+}
+
+// auditConditions are the conditions of the filter, once for each of its events.
+func auditConditions(filter audit.Filter) [][]predicate.AuditEntry {
+	var conditions []predicate.AuditEntry
 	for _, by := range []struct {
 		id uuid.UUID
 		is func(uuid.UUID) predicate.AuditEntry
@@ -67,7 +176,14 @@ func auditConditions(filter audit.Filter) []predicate.AuditEntry {
 	if !filter.Until.IsZero() {
 		conditions = append(conditions, auditentry.AtLT(stored(filter.Until)))
 	}
-	return conditions
+	if len(filter.Events) == 0 {
+		return [][]predicate.AuditEntry{conditions}
+	}
+	each := make([][]predicate.AuditEntry, len(filter.Events))
+	for i, event := range filter.Events {
+		each[i] = append(slices.Clone(conditions), auditentry.Event(string(event)))
+	}
+	return each
 }
 
 // AuditEntry implements audit.Reader.

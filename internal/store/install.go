@@ -72,6 +72,9 @@ func (s *Store) install(ctx context.Context) error {
 		return fmt.Errorf("the encryption key is not the one this database was installed with, so that what it keeps encrypted could not be read; "+
 			"add the old key to COUNTERSIGN_ENCRYPTION_KEY after the new one: %w", err)
 	}
+	if err := s.makeAuditKey(ctx, sealer); err != nil {
+		return err
+	}
 	s.sealer.Store(sealer)
 	return nil
 }

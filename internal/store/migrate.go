@@ -24,7 +24,9 @@ var appendOnly = map[string][]string{
 
 func triggers(kinds ...string) []string {
 	var names []string
-	for _, table := range []string{"approvals", "revocations", "audit_entries", "run_events"} {
+	for _, table := range []string{
+		"approvals", "revocations", "run_events", "audit_entries", "audit_tiles", "audit_tree", "audit_retention",
+	} {
 		for _, kind := range kinds {
 			names = append(names, table+"_"+kind)
 		}

@@ -38,7 +38,7 @@ var (
 	_ library.Store  = (*Store)(nil)
 	_ agent.Store    = (*Store)(nil)
 	_ content.Store  = (*Store)(nil)
-	_ audit.Reader   = (*Store)(nil)
+	_ audit.Store    = (*Store)(nil)
 )
 
 // Bell is rung after a commit, once for each topic that the commit concerns. It
