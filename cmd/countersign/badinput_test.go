@@ -189,10 +189,4 @@ func TestSourceThatCannotBeRead(t *testing.T) {
 			})
 		})
 	}
-	t.Run("S13 without a mirror the refusal says what to set", func(t *testing.T) {
-		s := startSite(t, demoAt(storetest.URLs[0].URL(t)))
-		if says := wantFailedSync(t, s, newSource(s, "https://github.com/acme/skills")); !strings.Contains(says, "COUNTERSIGN_GIT_MIRROR") {
-			t.Errorf("got %s", says)
-		}
-	})
 }
