@@ -31,22 +31,26 @@ func TestPlanTurn(t *testing.T) {
 		{
 			"G3 an ordinary turn without anything bound runs whole", false,
 			[]run.Call{read, freeRemote},
-			[]run.Disposition{run.Execute, run.Execute}, "",
+			[]run.Disposition{run.Execute, run.Execute},
+			"",
 		},
 		{
 			"G3 an ordinary turn suspends before any call, approval before input", false,
 			[]run.Call{read, question, write, boundRead, freeRemote},
-			[]run.Disposition{run.AfterDecision, run.InputRefused, run.Pend, run.Pend, run.AfterDecision}, run.WaitingForApproval,
+			[]run.Disposition{run.AfterDecision, run.InputRefused, run.Pend, run.Pend, run.AfterDecision},
+			run.WaitingForApproval,
 		},
 		{
 			"G3 a question suspends when nothing needs approval", false,
 			[]run.Call{read, question, question},
-			[]run.Disposition{run.AfterDecision, run.Pend, run.OneQuestion}, run.WaitingForInput,
+			[]run.Disposition{run.AfterDecision, run.Pend, run.OneQuestion},
+			run.WaitingForInput,
 		},
 		{
 			"G3 only offered tools count", false,
 			[]run.Call{unoffered, read},
-			[]run.Disposition{run.NotOffered, run.Execute}, "",
+			[]run.Disposition{run.NotOffered, run.Execute},
+			"",
 		},
 		{
 			"C1 the first approval-bound write is pending, reads run before it", true,
@@ -57,17 +61,20 @@ func TestPlanTurn(t *testing.T) {
 		{
 			"C1 without a write the first approval-bound call is pending", true,
 			[]run.Call{read, boundRead, boundRead},
-			[]run.Disposition{run.Execute, run.Pend, run.OneApproval}, run.WaitingForApproval,
+			[]run.Disposition{run.Execute, run.Pend, run.OneApproval},
+			run.WaitingForApproval,
 		},
 		{
 			"C1 an unoffered write is never the pending call", true,
 			[]run.Call{unoffered, boundRead},
-			[]run.Disposition{run.NotOffered, run.Pend}, run.WaitingForApproval,
+			[]run.Disposition{run.NotOffered, run.Pend},
+			run.WaitingForApproval,
 		},
 		{
 			"C7 a process question suspends as in an ordinary run", true,
 			[]run.Call{read, question},
-			[]run.Disposition{run.AfterDecision, run.Pend}, run.WaitingForInput,
+			[]run.Disposition{run.AfterDecision, run.Pend},
+			run.WaitingForInput,
 		},
 	}
 	for _, tt := range tests {
