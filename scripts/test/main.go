@@ -107,7 +107,7 @@ func list() string {
 }
 
 // reported are the lines in which go test and Node sum up.
-var reported = regexp.MustCompile(`(?m)^\s*(ok\s+\S+.*|(#|ℹ) (tests|pass|fail|cancelled|skipped|todo) \d+)$`)
+var reported = regexp.MustCompile(`(?m)^\s*(ok  \t.*|(#|ℹ) (tests|pass|fail|cancelled|skipped|todo) \d+)$`)
 
 // summary repeats what the test runners reported about themselves.
 func summary(output string) string {

@@ -28,7 +28,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	output := "?   \ta/b\t[no test files]\nok  \ta/c\t1.2s\n--- PASS: TestX\n    x_test.go:1: \n        # tests 14\n        # pass 14\nℹ fail 0\n# a comment\n"
+	output := "?   \ta/b\t[no test files]\nok  \ta/c\t1.2s\n--- PASS: TestX\n    x_test.go:1: \n        ok 3 - a subtest of Node\n        # tests 14\n        # pass 14\nℹ fail 0\n# a comment\n"
 	want := "ok  \ta/c\t1.2s\n# tests 14\n# pass 14\nℹ fail 0\n"
 	if got := summary(output); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
