@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -189,4 +190,21 @@ func TestSourceThatCannotBeRead(t *testing.T) {
 			})
 		})
 	}
+	t.Run("S2 without a mirror, a GitHub that cannot be reached", func(t *testing.T) {
+		nobody, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		nobody.Close() // its address refuses whoever connects
+		c := demoAt(storetest.URLs[0].URL(t))
+		c.GitHubProxy = "http://" + nobody.Addr().String()
+		s := startSite(t, c)
+		before := s.must(`{ skills(first: 100) { nodes { id digest } } }`, nil)
+		if says := wantFailedSync(t, s, newSource(s, "https://github.com/acme/skills")); !strings.Contains(says, "could not be read") {
+			t.Errorf("got %s", says)
+		}
+		if after := s.must(`{ skills(first: 100) { nodes { id digest } } }`, nil); !reflect.DeepEqual(after, before) {
+			t.Errorf("something has changed: %v, before %v", after, before)
+		}
+	})
 }

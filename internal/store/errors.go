@@ -22,6 +22,7 @@ type trouble int
 const (
 	otherTrouble trouble = iota // ours: a statement that cannot be right
 	retry                       // another transaction was in the way; the same may succeed now
+	busy                        // another program kept the file for all of busy_timeout: waiting again keeps everybody waiting
 	lost                        // a constraint between rows does not hold: somebody else was first
 	gone                        // the database cannot be reached or does not work
 )
@@ -43,7 +44,8 @@ var sqlStates = map[string]trouble{
 
 // sqliteCodes maps SQLite's result codes: extended ones, then primary ones.
 var sqliteCodes = map[int]trouble{
-	sqlite3.SQLITE_BUSY:                  retry,
+	sqlite3.SQLITE_BUSY:                  busy,
+	sqlite3.SQLITE_BUSY_SNAPSHOT:         retry,
 	sqlite3.SQLITE_LOCKED:                retry,
 	sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: lost,
 	sqlite3.SQLITE_CONSTRAINT_UNIQUE:     lost,
@@ -107,7 +109,7 @@ func failed(ctx context.Context, err error, doing string) error {
 	switch diagnose(err) {
 	case gone:
 		return fault.Wrap(fault.Unavailable, err, "The database cannot be reached; try again.")
-	case retry:
+	case retry, busy:
 		return fault.Wrap(fault.Unavailable, err, "The database is busy; try again.")
 	default:
 		return fault.Wrap(fault.Internal, err, "could not %s", doing)
