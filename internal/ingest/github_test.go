@@ -4,19 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/memory"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -149,140 +142,6 @@ func TestGitHub(t *testing.T) {
 			})
 		}
 		all.Wait()
-	})
-}
-
-func TestGitHubProxy(t *testing.T) {
-	fake := faked(t, tree{"a/SKILL.md": aSkill("a")})
-	var asked []string
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method+" "+r.Host)
-		there, err := net.Dial("tcp", fake.server.Listener.Addr().String())
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		here, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { _, _ = io.Copy(there, here); there.Close() }()
-		_, _ = io.Copy(here, there)
-		here.Close()
-	}))
-	t.Cleanup(proxy.Close)
-	at, err := url.Parse(proxy.URL)
-	check(t, err)
-	t.Run("S2 a proxy that was named is used, wherever it lies", func(t *testing.T) {
-		host := fake.client(GitHubOptions{Proxy: at})
-		defer host.transport.CloseIdleConnections()
-		host.route, host.exempt = nil, nil
-		got, err := fetch(host, repoAt("o/r", ""))
-		check(t, err)
-		wantLines(t, got, "a/SKILL.md loaded")
-		if !slices.Equal(asked, []string{"CONNECT api.github.com:443", "CONNECT raw.githubusercontent.com:443"}) {
-			t.Errorf("the proxy was asked for %q", asked)
-		}
-	})
-	t.Run("S2 the environment's proxy is not used", func(t *testing.T) {
-		if fake.host.transport.Proxy != nil {
-			t.Error("a proxy is asked for")
-		}
-	})
-	t.Run("S2 what is no proxy is refused", func(t *testing.T) {
-		for _, text := range []string{"socks5://127.0.0.1:1", "127.0.0.1", "http://"} {
-			bad, err := url.Parse(text)
-			check(t, err)
-			if _, err := GitHub(GitHubOptions{Proxy: bad}); err == nil {
-				t.Errorf("%s is accepted", text)
-			}
-		}
-	})
-}
-
-func TestGitHubRefs(t *testing.T) {
-	fake := faked(t, tree{"a/SKILL.md": aSkill("old")})
-	store := fake.shelf["o/r"]
-	main, err := store.Reference("refs/heads/main")
-	check(t, err)
-	old := main.Hash()
-	writeCommit(t, store, "feature/x#1&%", tree{"a/SKILL.md": aSkill("new")})
-	tagged := func(target plumbing.Hash, kind plumbing.ObjectType) plumbing.Hash {
-		hash, err := storeObject(store, &object.Tag{Name: "t", Message: "m\n", TargetType: kind, Target: target})
-		check(t, err)
-		return hash
-	}
-	annotated := tagged(old, plumbing.CommitObject)
-	for name, hash := range map[plumbing.ReferenceName]plumbing.Hash{
-		"refs/tags/v1": annotated, "refs/tags/v1-again": tagged(annotated, plumbing.TagObject), "refs/tags/light": old, "refs/pull/1/head": old,
-		"refs/tags/blob": tagged(storeBlob(t, store, "x"), plumbing.BlobObject), "refs/tags/main": annotated, "refs/heads/v1": main.Hash(),
-	} {
-		check(t, store.SetReference(plumbing.NewHashReference(name, hash)))
-	}
-	for _, c := range []struct{ name, ref, skill, branch string }{
-		{"S3 the default branch", "", "new", "feature/x#1&%"},
-		{"S1 a branch with a slash and other characters", "feature/x#1&%", "new", "feature/x#1&%"},
-		{"S1 a full branch", "refs/heads/main", "old", "main"},
-		{"S1 a branch wins over a tag", "main", "old", "main"},
-		{"S1 a full tag", "refs/tags/main", "old", ""},
-		{"S1 an annotated tag", "refs/tags/v1", "old", ""},
-		{"S1 a tag of a tag", "v1-again", "old", ""},
-		{"S1 a light tag", "light", "old", ""},
-		{"S1 another reference", "refs/pull/1/head", "old", ""},
-		{"S1 a commit", old.String(), "old", ""},
-		{"S1 a commit in capitals", strings.ToUpper(old.String()), "old", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := fetch(fake.host, repoAt("o/r", c.ref))
-			check(t, err)
-			if name := itemAt(t, got, "a/SKILL.md").File.Version.Name; name != c.skill || got.Branch != c.branch {
-				t.Errorf("%q of the branch %q", name, got.Branch)
-			}
-		})
-	}
-	for _, ref := range []string{
-		"gone", "feature", old.String()[:8], strings.Repeat("a", 40), annotated.String(), "blob", "refs/", "refs/heads/", "../../../user", "a\nb", "x.lock", "--x", "a//b",
-		"main/../../../../user", "main?per_page=1", "main#x", "%2e%2e", "refs/../../../../user",
-	} {
-		t.Run(fmt.Sprintf("S1 the ref %q is not found", ref), func(t *testing.T) {
-			_, err := fetch(fake.host, repoAt("o/r", ref))
-			wantError(t, err, fault.NotFound, "")
-		})
-	}
-	t.Run("S3 an empty repository says so, and a missing default branch names those there are", func(t *testing.T) {
-		empty := startFake(shelf{"o/r": memory.NewStorage()})
-		t.Cleanup(empty.close)
-		_, err := fetch(empty.host, repoAt("o/r", ""))
-		wantError(t, err, fault.NotFound, "empty")
-		writeCommit(t, empty.shelf["o/r"], "main", tree{"a": "b"})
-		check(t, empty.shelf["o/r"].SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, "refs/heads/master")))
-		_, err = fetch(empty.host, repoAt("o/r", ""))
-		wantError(t, err, fault.NotFound, "name one of its branches as ref: main")
-	})
-	t.Run("S3 a branch that was renamed is not followed", func(t *testing.T) {
-		fake.misbehave(func(w http.ResponseWriter, r *http.Request) bool {
-			if !strings.HasSuffix(r.URL.Path, "/branches/before") {
-				return false
-			}
-			http.Redirect(w, r, "https://api.github.com/repositories/1/branches/main", http.StatusMovedPermanently)
-			return true
-		})
-		defer fake.misbehave(nil)
-		_, err := fetch(fake.host, repoAt("o/r", "before"))
-		wantError(t, err, fault.NotFound, "no branch or tag")
-	})
-	t.Run("S3 a single file costs few requests however long its path", func(t *testing.T) {
-		fake.requests()
-		got, err := fetch(fake.host, library.Origin{Type: library.SingleFile, URL: "https://github.com/o/r/blob/main/a/SKILL.md"})
-		check(t, err)
-		wantLines(t, got, "a/SKILL.md loaded")
-		_, err = fetch(fake.host, library.Origin{Type: library.SingleFile, URL: "https://github.com/o/gone/blob/main/a/b/c/d/e/SKILL.md"})
-		wantError(t, err, fault.NotFound, "no repository o/gone")
-		if made := fake.requests(); len(made) > 6 || slices.ContainsFunc(made, func(r string) bool { return strings.HasPrefix(r, "codeload.") }) {
-			t.Errorf("requests %q", made)
-		}
 	})
 }
 
@@ -448,67 +307,6 @@ func TestGitHubEnterprise(t *testing.T) {
 		got, err := New(Mirror(dir)).Beside(enterpriseHost).Fetch(ctx, library.Origin{Type: library.Repo, URL: "https://" + enterpriseHost + "/o/r"}, library.FetchLimits{}, nil)
 		check(t, err)
 		wantLines(t, got, "a/SKILL.md loaded")
-	})
-}
-
-func TestGitHubAddresses(t *testing.T) {
-	public := map[string]bool{
-		"140.82.121.3": true, "8.8.8.8": true, "2606:50c0:8000::153": true, "64:ff9b::8c52:7903": true, "::ffff:140.82.121.3": true,
-		"127.0.0.1": false, "127.8.8.8": false, "0.0.0.0": false, "10.0.0.1": false, "172.16.0.1": false, "172.31.255.255": false, "192.168.1.1": false,
-		"169.254.169.254": false, "100.64.0.1": false, "192.0.0.8": false, "192.0.2.1": false, "198.18.0.1": false, "203.0.113.9": false,
-		"224.0.0.1": false, "239.1.1.1": false, "240.0.0.1": false, "255.255.255.255": false, "::": false, "::1": false, "fe80::1": false, "fe80::1%eth0": false,
-		"fc00::1": false, "fd12::1": false, "fec0::1": false, "ff02::1": false, "2001:db8::1": false, "2002:7f00:1::": false, "2001::1": false, "100::1": false,
-		"::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false, "64:ff9b::a00:1": false, "64:ff9b::7f00:1": false, "64:ff9b:1::1": false, "::10.0.0.1": false,
-	}
-	g, err := newGitHub(GitHubOptions{Hosts: []string{"localhost"}, Networks: prefixes("10.1.0.0/16")})
-	check(t, err)
-	for text, want := range public {
-		t.Run(fmt.Sprintf("S2 the address %s may be dialled: %t", text, want), func(t *testing.T) {
-			err := g.permit("github.com", netip.AddrPortFrom(netip.MustParseAddr(text), 443).String())
-			if (err == nil) != want {
-				t.Errorf("error %v", err)
-			}
-		})
-	}
-	for name, c := range map[string]struct {
-		host, at string
-		want     bool
-	}{
-		"a named network is for enterprise hosts":       {"localhost", "10.1.2.3:443", true},
-		"a named network is not for github.com":         {"api.github.com", "10.1.2.3:443", false},
-		"other private networks stay closed":            {"localhost", "10.2.2.3:443", false},
-		"a named network opens no other port":           {"localhost", "10.1.2.3:22", false},
-		"no other port of a public address is dialled":  {"github.com", "140.82.121.3:8443", false},
-		"what is no address is not dialled":             {"github.com", "140.82.121.3", false},
-		"a named network, as an IPv6 address writes it": {"localhost", "[::ffff:10.1.2.3]:443", true},
-	} {
-		t.Run("S2 "+name, func(t *testing.T) {
-			if err := g.permit(c.host, c.at); (err == nil) != c.want {
-				t.Errorf("error %v", err)
-			}
-		})
-	}
-	t.Run("S2 a name that resolves to this machine is not dialled", func(t *testing.T) {
-		_, err := g.Open(ctx, Name{Host: "localhost", Owner: "o", Repo: "r"}, secret)
-		wantError(t, err, fault.Unavailable, "localhost is not read: it resolves to an address that is not public")
-	})
-	t.Run("S2 a name that comes to resolve to a private address is not dialled", func(t *testing.T) {
-		fake := faked(t, tree{"a/SKILL.md": aSkill("a")})
-		there := fake.host.route
-		fake.host.route = func(address string) string {
-			if strings.HasPrefix(address, "raw.") {
-				return "10.0.0.1:443"
-			}
-			return there(address)
-		}
-		_, err := fetch(fake.host, repoAt("o/r", ""))
-		wantError(t, err, fault.Unavailable, "raw.githubusercontent.com is not read: it resolves to an address that is not public")
-	})
-	t.Run("S2 a server that cannot prove its name is not read", func(t *testing.T) {
-		fake := faked(t, tree{"a/SKILL.md": aSkill("a")})
-		fake.host.transport.TLSClientConfig = nil
-		_, err := fetch(fake.host, repoAt("o/r", ""))
-		wantError(t, err, fault.Unavailable, "api.github.com could not be read")
 	})
 }
 

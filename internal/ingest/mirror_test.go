@@ -313,7 +313,7 @@ func TestTreeBounds(t *testing.T) {
 		}
 		writeCommit(t, home, "main", tree{marketplaceFile: plugins(entries...)})
 		origin := library.Origin{Type: library.Marketplace, URL: "https://github.com/o/r"}
-		got, err := fetch(shelf{"o/r": home, "x/y": store}.host(), origin)
+		got, err := fetch(shelf{"o/r": home, "x/y": store}.memory(), origin)
 		check(t, err)
 		last := got.Items[len(got.Items)-1]
 		if last.Code != "not_reached" || !strings.Contains(last.Reason, "more than 500000 paths") || len(got.Reached) != 1 {

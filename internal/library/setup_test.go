@@ -79,6 +79,28 @@ func TestSources(t *testing.T) {
 			_, err := f.CreateSource(f.ctx, f.admin, library.NewSource{Title: "\n", Type: library.Authored})
 			f.failed(err, fault.BadInput)
 		})
+		t.Run("S2 an enterprise host that was added is accepted as github.com is", func(t *testing.T) {
+			f := setUp(t)
+			urls := map[library.SourceType]string{
+				library.Repo: "https://Git.example.com/acme/skills", library.Marketplace: "https://git.example.com/acme/skills",
+				library.SingleFile: "https://git.example.com/acme/skills/blob/main/SKILL.md",
+			}
+			for kind, url := range urls {
+				_, err := f.CreateSource(f.ctx, f.admin, library.NewSource{Title: "T", Type: kind, URL: url})
+				f.failed(err, fault.BadInput)
+			}
+			_, err := f.UpdateSource(f.ctx, f.admin, library.SourceUpdate{ID: f.source.ID, URL: ptr(urls[library.Repo])})
+			f.failed(err, fault.BadInput)
+			f.EnterpriseHosts = []string{"git.example.com"}
+			for kind, url := range urls {
+				_, err := f.CreateSource(f.ctx, f.admin, library.NewSource{Title: "T", Type: kind, URL: url})
+				f.ok(err)
+			}
+			_, err = f.UpdateSource(f.ctx, f.admin, library.SourceUpdate{ID: f.source.ID, URL: ptr(urls[library.Repo])})
+			f.ok(err)
+			_, err = f.CreateSource(f.ctx, f.admin, library.NewSource{Title: "T", Type: library.Repo, URL: "https://git.example.com.evil.example/acme/skills"})
+			f.failed(err, fault.BadInput)
+		})
 		t.Run("W4 a source's fields and level are an administrator's, whatever mutation carries them", func(t *testing.T) {
 			f := setUp(t)
 			for _, by := range []actor.Actor{f.author, f.approver, f.reader} {
