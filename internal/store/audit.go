@@ -32,12 +32,11 @@ func (s *Store) AuditEntries(ctx context.Context, filter audit.Filter, page audi
 	entries := []audit.Entry{}
 	for _, within := range stretches {
 		within = within.beyond(page)
-		for _, conditions := range auditConditions(filter) {
-			if within.after >= within.before {
-				continue
-			}
-			rows, err := s.client.AuditEntry.Query().Where(append(conditions, within.conditions()...)...).
-				Order(auditentry.ByIndex(auditOrder(page))).Limit(page.Limit).All(ctx)
+		if within.after >= within.before {
+			continue
+		}
+		for _, search := range auditSearches(filter) {
+			rows, err := s.client.AuditEntry.Query().Where(search.in(within, page)).Limit(page.Limit).All(ctx)
 			if err != nil {
 				return nil, reading(ctx, err, "audit entry")
 			}
@@ -54,13 +53,6 @@ func (s *Store) AuditEntries(ctx context.Context, filter audit.Filter, page audi
 		entries = auditMerged(entries, page)
 	}
 	return entries, nil
-}
-
-func auditOrder(page audit.Page) entsql.OrderTermOption {
-	if page.OldestFirst {
-		return entsql.OrderAsc()
-	}
-	return entsql.OrderDesc()
 }
 
 // auditMerged is the page out of the pages of its parts.
@@ -90,17 +82,6 @@ func (in stretch) beyond(page audit.Page) stretch {
 		in.before = min(in.before, *page.Beyond)
 	}
 	return in
-}
-
-func (in stretch) conditions() []predicate.AuditEntry {
-	var conditions []predicate.AuditEntry
-	if in.after > everything.after {
-		conditions = append(conditions, auditentry.IndexGT(in.after))
-	}
-	if in.before < everything.before {
-		conditions = append(conditions, auditentry.IndexLT(in.before))
-	}
-	return conditions
 }
 
 // auditStretches are where entries of the filter's times can be, among those that
@@ -151,39 +132,87 @@ func (s *Store) auditNeighbour(ctx context.Context, size int64, beyond predicate
 	return row.Index, true, nil
 }
 
-// auditConditions are the conditions of the filter, once for each of its events.
-func auditConditions(filter audit.Filter) [][]predicate.AuditEntry {
-	var conditions []predicate.AuditEntry
-	for _, by := range []struct {
-		id uuid.UUID
-		is func(uuid.UUID) predicate.AuditEntry
-	}{
-		{filter.Actor, auditentry.ActorID},
-		{filter.Source, auditentry.SourceID},
-		{filter.Skill, auditentry.SkillID},
-		{filter.Run, auditentry.RunID},
-	} {
-		if by.id != uuid.Nil {
-			conditions = append(conditions, by.is(by.id))
+// auditSearch is a walk along one index: of the entries that have a value in a
+// column, or of all.
+type auditSearch struct {
+	column string // empty for all entries
+	value  any
+	others []predicate.AuditEntry
+}
+
+// auditSearches find what the filter lets through, once for each of its events. The
+// first column that the filter names leads: those before are the more selective ones.
+func auditSearches(filter audit.Filter) []auditSearch {
+	var all auditSearch
+	narrow := func(column string, value any, given bool) {
+		switch {
+		case !given:
+		case all.column == "":
+			all.column, all.value = column, value
+		default:
+			all.others = append(all.others, entsql.FieldEQ(column, value))
 		}
 	}
-	if filter.Digest != "" {
-		conditions = append(conditions, auditentry.Digest(filter.Digest))
-	}
+	narrow(auditentry.FieldRunID, filter.Run, filter.Run != uuid.Nil)
+	narrow(auditentry.FieldSkillID, filter.Skill, filter.Skill != uuid.Nil)
+	narrow(auditentry.FieldDigest, filter.Digest, filter.Digest != "")
+	narrow(auditentry.FieldSourceID, filter.Source, filter.Source != uuid.Nil)
+	narrow(auditentry.FieldActorID, filter.Actor, filter.Actor != uuid.Nil)
 	if !filter.Since.IsZero() {
-		conditions = append(conditions, auditentry.AtGTE(stored(filter.Since)))
+		all.others = append(all.others, auditTime(" >= ", filter.Since))
 	}
 	if !filter.Until.IsZero() {
-		conditions = append(conditions, auditentry.AtLT(stored(filter.Until)))
+		all.others = append(all.others, auditTime(" < ", filter.Until))
 	}
 	if len(filter.Events) == 0 {
-		return [][]predicate.AuditEntry{conditions}
+		return []auditSearch{all}
 	}
-	each := make([][]predicate.AuditEntry, len(filter.Events))
+	leads, found := all.column == "", make([]auditSearch, len(filter.Events))
 	for i, event := range filter.Events {
-		each[i] = append(slices.Clone(conditions), auditentry.Event(string(event)))
+		found[i] = all
+		if leads {
+			found[i].column, found[i].value = auditentry.FieldEvent, string(event)
+		} else {
+			found[i].others = append(slices.Clip(all.others), auditentry.Event(string(event)))
+		}
 	}
-	return each
+	return found
+}
+
+// auditTime compares the time of entries that were found. It is written so that no
+// index serves it: the stretch has bounded the times already, and the walk must keep
+// the page's order.
+func auditTime(comparison string, with time.Time) predicate.AuditEntry {
+	return func(s *entsql.Selector) {
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.Wrap(func(b *entsql.Builder) { b.Ident(s.C(auditentry.FieldAt)).WriteString(comparison).Arg(stored(with)) })
+			b.WriteString(" IS TRUE")
+		}))
+	}
+}
+
+// in walks along a stretch in the page's order. A column and the index are compared
+// and ordered as a pair: an equality would let PostgreSQL walk along all entries
+// instead, when it takes a value for frequent that is only old.
+func (search auditSearch) in(within stretch, page audit.Page) predicate.AuditEntry {
+	return func(s *entsql.Selector) {
+		columns, after, before := []string{s.C(auditentry.FieldIndex)}, []any{within.after}, []any{within.before}
+		if search.column != "" {
+			columns = append([]string{s.C(search.column)}, columns...)
+			after, before = []any{search.value, within.after}, []any{search.value, within.before}
+		}
+		s.Where(entsql.And(entsql.CompositeGT(columns, after...), entsql.CompositeLT(columns, before...)))
+		for _, other := range search.others {
+			other(s)
+		}
+		for _, column := range columns {
+			if page.OldestFirst {
+				s.OrderBy(entsql.Asc(column))
+			} else {
+				s.OrderBy(entsql.Desc(column))
+			}
+		}
+	}
 }
 
 // AuditEntry implements audit.Reader.
