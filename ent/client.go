@@ -41,6 +41,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/source"
 	"github.com/countersign/countersign/ent/token"
+	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
 	"github.com/countersign/countersign/ent/user"
 )
@@ -100,6 +101,8 @@ type Client struct {
 	Source *SourceClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
+	// ToolGroupSwitch is the client for interacting with the ToolGroupSwitch builders.
+	ToolGroupSwitch *ToolGroupSwitchClient
 	// ToolSwitch is the client for interacting with the ToolSwitch builders.
 	ToolSwitch *ToolSwitchClient
 	// User is the client for interacting with the User builders.
@@ -140,6 +143,7 @@ func (c *Client) init() {
 	c.SkillRevision = NewSkillRevisionClient(c.config)
 	c.Source = NewSourceClient(c.config)
 	c.Token = NewTokenClient(c.config)
+	c.ToolGroupSwitch = NewToolGroupSwitchClient(c.config)
 	c.ToolSwitch = NewToolSwitchClient(c.config)
 	c.User = NewUserClient(c.config)
 }
@@ -259,6 +263,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SkillRevision:    NewSkillRevisionClient(cfg),
 		Source:           NewSourceClient(cfg),
 		Token:            NewTokenClient(cfg),
+		ToolGroupSwitch:  NewToolGroupSwitchClient(cfg),
 		ToolSwitch:       NewToolSwitchClient(cfg),
 		User:             NewUserClient(cfg),
 	}, nil
@@ -305,6 +310,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SkillRevision:    NewSkillRevisionClient(cfg),
 		Source:           NewSourceClient(cfg),
 		Token:            NewTokenClient(cfg),
+		ToolGroupSwitch:  NewToolGroupSwitchClient(cfg),
 		ToolSwitch:       NewToolSwitchClient(cfg),
 		User:             NewUserClient(cfg),
 	}, nil
@@ -340,7 +346,7 @@ func (c *Client) Use(hooks ...Hook) {
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
 		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Source, c.Token, c.ToolSwitch, c.User,
+		c.SkillRevision, c.Source, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -354,7 +360,7 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
 		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Source, c.Token, c.ToolSwitch, c.User,
+		c.SkillRevision, c.Source, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -413,6 +419,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Source.mutate(ctx, m)
 	case *TokenMutation:
 		return c.Token.mutate(ctx, m)
+	case *ToolGroupSwitchMutation:
+		return c.ToolGroupSwitch.mutate(ctx, m)
 	case *ToolSwitchMutation:
 		return c.ToolSwitch.mutate(ctx, m)
 	case *UserMutation:
@@ -4019,6 +4027,139 @@ func (c *TokenClient) mutate(ctx context.Context, m *TokenMutation) (Value, erro
 	}
 }
 
+// ToolGroupSwitchClient is a client for the ToolGroupSwitch schema.
+type ToolGroupSwitchClient struct {
+	config
+}
+
+// NewToolGroupSwitchClient returns a client for the ToolGroupSwitch from the given config.
+func NewToolGroupSwitchClient(c config) *ToolGroupSwitchClient {
+	return &ToolGroupSwitchClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `toolgroupswitch.Hooks(f(g(h())))`.
+func (c *ToolGroupSwitchClient) Use(hooks ...Hook) {
+	c.hooks.ToolGroupSwitch = append(c.hooks.ToolGroupSwitch, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `toolgroupswitch.Intercept(f(g(h())))`.
+func (c *ToolGroupSwitchClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ToolGroupSwitch = append(c.inters.ToolGroupSwitch, interceptors...)
+}
+
+// Create returns a builder for creating a ToolGroupSwitch entity.
+func (c *ToolGroupSwitchClient) Create() *ToolGroupSwitchCreate {
+	mutation := newToolGroupSwitchMutation(c.config, OpCreate)
+	return &ToolGroupSwitchCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ToolGroupSwitch entities.
+func (c *ToolGroupSwitchClient) CreateBulk(builders ...*ToolGroupSwitchCreate) *ToolGroupSwitchCreateBulk {
+	return &ToolGroupSwitchCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ToolGroupSwitchClient) MapCreateBulk(slice any, setFunc func(*ToolGroupSwitchCreate, int)) *ToolGroupSwitchCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ToolGroupSwitchCreateBulk{err: fmt.Errorf("calling to ToolGroupSwitchClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ToolGroupSwitchCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ToolGroupSwitchCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ToolGroupSwitch.
+func (c *ToolGroupSwitchClient) Update() *ToolGroupSwitchUpdate {
+	mutation := newToolGroupSwitchMutation(c.config, OpUpdate)
+	return &ToolGroupSwitchUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ToolGroupSwitchClient) UpdateOne(_m *ToolGroupSwitch) *ToolGroupSwitchUpdateOne {
+	mutation := newToolGroupSwitchMutation(c.config, OpUpdateOne, withToolGroupSwitch(_m))
+	return &ToolGroupSwitchUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ToolGroupSwitchClient) UpdateOneID(id uuid.UUID) *ToolGroupSwitchUpdateOne {
+	mutation := newToolGroupSwitchMutation(c.config, OpUpdateOne, withToolGroupSwitchID(id))
+	return &ToolGroupSwitchUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ToolGroupSwitch.
+func (c *ToolGroupSwitchClient) Delete() *ToolGroupSwitchDelete {
+	mutation := newToolGroupSwitchMutation(c.config, OpDelete)
+	return &ToolGroupSwitchDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ToolGroupSwitchClient) DeleteOne(_m *ToolGroupSwitch) *ToolGroupSwitchDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ToolGroupSwitchClient) DeleteOneID(id uuid.UUID) *ToolGroupSwitchDeleteOne {
+	builder := c.Delete().Where(toolgroupswitch.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ToolGroupSwitchDeleteOne{builder}
+}
+
+// Query returns a query builder for ToolGroupSwitch.
+func (c *ToolGroupSwitchClient) Query() *ToolGroupSwitchQuery {
+	return &ToolGroupSwitchQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeToolGroupSwitch},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ToolGroupSwitch entity by its id.
+func (c *ToolGroupSwitchClient) Get(ctx context.Context, id uuid.UUID) (*ToolGroupSwitch, error) {
+	return c.Query().Where(toolgroupswitch.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ToolGroupSwitchClient) GetX(ctx context.Context, id uuid.UUID) *ToolGroupSwitch {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ToolGroupSwitchClient) Hooks() []Hook {
+	return c.hooks.ToolGroupSwitch
+}
+
+// Interceptors returns the client interceptors.
+func (c *ToolGroupSwitchClient) Interceptors() []Interceptor {
+	return c.inters.ToolGroupSwitch
+}
+
+func (c *ToolGroupSwitchClient) mutate(ctx context.Context, m *ToolGroupSwitchMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ToolGroupSwitchCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ToolGroupSwitchUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ToolGroupSwitchUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ToolGroupSwitchDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ToolGroupSwitch mutation op: %q", m.Op())
+	}
+}
+
 // ToolSwitchClient is a client for the ToolSwitch schema.
 type ToolSwitchClient struct {
 	config
@@ -4291,14 +4432,14 @@ type (
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
-		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolSwitch,
-		User []ent.Hook
+		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolGroupSwitch,
+		ToolSwitch, User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
-		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolSwitch,
-		User []ent.Interceptor
+		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolGroupSwitch,
+		ToolSwitch, User []ent.Interceptor
 	}
 )

@@ -37,6 +37,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/source"
 	"github.com/countersign/countersign/ent/token"
+	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
 	"github.com/countersign/countersign/ent/user"
 )
@@ -124,6 +125,7 @@ func checkColumn(t, c string) error {
 			skillrevision.Table:    skillrevision.ValidColumn,
 			source.Table:           source.ValidColumn,
 			token.Table:            token.ValidColumn,
+			toolgroupswitch.Table:  toolgroupswitch.ValidColumn,
 			toolswitch.Table:       toolswitch.ValidColumn,
 			user.Table:             user.ValidColumn,
 		})

@@ -37,6 +37,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/source"
 	"github.com/countersign/countersign/ent/token"
+	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
 	"github.com/countersign/countersign/ent/user"
 	"github.com/google/uuid"
@@ -76,6 +77,7 @@ const (
 	TypeSkillRevision    = "SkillRevision"
 	TypeSource           = "Source"
 	TypeToken            = "Token"
+	TypeToolGroupSwitch  = "ToolGroupSwitch"
 	TypeToolSwitch       = "ToolSwitch"
 	TypeUser             = "User"
 )
@@ -15538,39 +15540,41 @@ func (m *SignInCodeMutation) ResetEdge(name string) error {
 // SkillMutation represents an operation that mutates the Skill nodes in the graph.
 type SkillMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *uuid.UUID
-	identifier     *string
-	digest         *string
-	body_checksum  *string
-	raw_digest     *string
-	bundle_digest  *string
-	bundle         *string
-	frontmatter    *string
-	parse_status   *string
-	findings       *string
-	enabled        *bool
-	orphaned       *bool
-	trust_level    *string
-	counter        *int
-	addcounter     *int
-	revision       *int
-	addrevision    *int
-	created_at     *time.Time
-	updated_at     *time.Time
-	name           *string
-	description    *string
-	body           *string
-	support_status *string
-	allowed_tools  *string
-	process        *string
-	clearedFields  map[string]struct{}
-	source         *uuid.UUID
-	clearedsource  bool
-	done           bool
-	oldValue       func(context.Context) (*Skill, error)
-	predicates     []predicate.Skill
+	op                Op
+	typ               string
+	id                *uuid.UUID
+	identifier        *string
+	digest            *string
+	body_checksum     *string
+	raw_digest        *string
+	bundle_digest     *string
+	bundle            *string
+	frontmatter       *string
+	parse_status      *string
+	findings          *string
+	enabled           *bool
+	orphaned          *bool
+	trust_level       *string
+	counter           *int
+	addcounter        *int
+	origin_counter    *int
+	addorigin_counter *int
+	revision          *int
+	addrevision       *int
+	created_at        *time.Time
+	updated_at        *time.Time
+	name              *string
+	description       *string
+	body              *string
+	support_status    *string
+	allowed_tools     *string
+	process           *string
+	clearedFields     map[string]struct{}
+	source            *uuid.UUID
+	clearedsource     bool
+	done              bool
+	oldValue          func(context.Context) (*Skill, error)
+	predicates        []predicate.Skill
 }
 
 var _ ent.Mutation = (*SkillMutation)(nil)
@@ -16240,6 +16244,62 @@ func (m *SkillMutation) ResetCounter() {
 	m.addcounter = nil
 }
 
+// SetOriginCounter sets the "origin_counter" field.
+func (m *SkillMutation) SetOriginCounter(i int) {
+	m.origin_counter = &i
+	m.addorigin_counter = nil
+}
+
+// OriginCounter returns the value of the "origin_counter" field in the mutation.
+func (m *SkillMutation) OriginCounter() (r int, exists bool) {
+	v := m.origin_counter
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOriginCounter returns the old "origin_counter" field's value of the Skill entity.
+// If the Skill object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SkillMutation) OldOriginCounter(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOriginCounter is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOriginCounter requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOriginCounter: %w", err)
+	}
+	return oldValue.OriginCounter, nil
+}
+
+// AddOriginCounter adds i to the "origin_counter" field.
+func (m *SkillMutation) AddOriginCounter(i int) {
+	if m.addorigin_counter != nil {
+		*m.addorigin_counter += i
+	} else {
+		m.addorigin_counter = &i
+	}
+}
+
+// AddedOriginCounter returns the value that was added to the "origin_counter" field in this mutation.
+func (m *SkillMutation) AddedOriginCounter() (r int, exists bool) {
+	v := m.addorigin_counter
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetOriginCounter resets all changes to the "origin_counter" field.
+func (m *SkillMutation) ResetOriginCounter() {
+	m.origin_counter = nil
+	m.addorigin_counter = nil
+}
+
 // SetRevision sets the "revision" field.
 func (m *SkillMutation) SetRevision(i int) {
 	m.revision = &i
@@ -16645,7 +16705,7 @@ func (m *SkillMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SkillMutation) Fields() []string {
-	fields := make([]string, 0, 23)
+	fields := make([]string, 0, 24)
 	if m.source != nil {
 		fields = append(fields, skill.FieldSourceID)
 	}
@@ -16687,6 +16747,9 @@ func (m *SkillMutation) Fields() []string {
 	}
 	if m.counter != nil {
 		fields = append(fields, skill.FieldCounter)
+	}
+	if m.origin_counter != nil {
+		fields = append(fields, skill.FieldOriginCounter)
 	}
 	if m.revision != nil {
 		fields = append(fields, skill.FieldRevision)
@@ -16751,6 +16814,8 @@ func (m *SkillMutation) Field(name string) (ent.Value, bool) {
 		return m.TrustLevel()
 	case skill.FieldCounter:
 		return m.Counter()
+	case skill.FieldOriginCounter:
+		return m.OriginCounter()
 	case skill.FieldRevision:
 		return m.Revision()
 	case skill.FieldCreatedAt:
@@ -16806,6 +16871,8 @@ func (m *SkillMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldTrustLevel(ctx)
 	case skill.FieldCounter:
 		return m.OldCounter(ctx)
+	case skill.FieldOriginCounter:
+		return m.OldOriginCounter(ctx)
 	case skill.FieldRevision:
 		return m.OldRevision(ctx)
 	case skill.FieldCreatedAt:
@@ -16931,6 +16998,13 @@ func (m *SkillMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCounter(v)
 		return nil
+	case skill.FieldOriginCounter:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOriginCounter(v)
+		return nil
 	case skill.FieldRevision:
 		v, ok := value.(int)
 		if !ok {
@@ -17005,6 +17079,9 @@ func (m *SkillMutation) AddedFields() []string {
 	if m.addcounter != nil {
 		fields = append(fields, skill.FieldCounter)
 	}
+	if m.addorigin_counter != nil {
+		fields = append(fields, skill.FieldOriginCounter)
+	}
 	if m.addrevision != nil {
 		fields = append(fields, skill.FieldRevision)
 	}
@@ -17018,6 +17095,8 @@ func (m *SkillMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case skill.FieldCounter:
 		return m.AddedCounter()
+	case skill.FieldOriginCounter:
+		return m.AddedOriginCounter()
 	case skill.FieldRevision:
 		return m.AddedRevision()
 	}
@@ -17035,6 +17114,13 @@ func (m *SkillMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddCounter(v)
+		return nil
+	case skill.FieldOriginCounter:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddOriginCounter(v)
 		return nil
 	case skill.FieldRevision:
 		v, ok := value.(int)
@@ -17132,6 +17218,9 @@ func (m *SkillMutation) ResetField(name string) error {
 		return nil
 	case skill.FieldCounter:
 		m.ResetCounter()
+		return nil
+	case skill.FieldOriginCounter:
+		m.ResetOriginCounter()
 		return nil
 	case skill.FieldRevision:
 		m.ResetRevision()
@@ -20008,6 +20097,392 @@ func (m *TokenMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Token edge %s", name)
+}
+
+// ToolGroupSwitchMutation represents an operation that mutates the ToolGroupSwitch nodes in the graph.
+type ToolGroupSwitchMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	name          *string
+	enabled       *bool
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*ToolGroupSwitch, error)
+	predicates    []predicate.ToolGroupSwitch
+}
+
+var _ ent.Mutation = (*ToolGroupSwitchMutation)(nil)
+
+// toolgroupswitchOption allows management of the mutation configuration using functional options.
+type toolgroupswitchOption func(*ToolGroupSwitchMutation)
+
+// newToolGroupSwitchMutation creates new mutation for the ToolGroupSwitch entity.
+func newToolGroupSwitchMutation(c config, op Op, opts ...toolgroupswitchOption) *ToolGroupSwitchMutation {
+	m := &ToolGroupSwitchMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeToolGroupSwitch,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withToolGroupSwitchID sets the ID field of the mutation.
+func withToolGroupSwitchID(id uuid.UUID) toolgroupswitchOption {
+	return func(m *ToolGroupSwitchMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ToolGroupSwitch
+		)
+		m.oldValue = func(ctx context.Context) (*ToolGroupSwitch, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ToolGroupSwitch.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withToolGroupSwitch sets the old ToolGroupSwitch of the mutation.
+func withToolGroupSwitch(node *ToolGroupSwitch) toolgroupswitchOption {
+	return func(m *ToolGroupSwitchMutation) {
+		m.oldValue = func(context.Context) (*ToolGroupSwitch, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ToolGroupSwitchMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ToolGroupSwitchMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ToolGroupSwitch entities.
+func (m *ToolGroupSwitchMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ToolGroupSwitchMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ToolGroupSwitchMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ToolGroupSwitch.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetName sets the "name" field.
+func (m *ToolGroupSwitchMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *ToolGroupSwitchMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the ToolGroupSwitch entity.
+// If the ToolGroupSwitch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolGroupSwitchMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *ToolGroupSwitchMutation) ResetName() {
+	m.name = nil
+}
+
+// SetEnabled sets the "enabled" field.
+func (m *ToolGroupSwitchMutation) SetEnabled(b bool) {
+	m.enabled = &b
+}
+
+// Enabled returns the value of the "enabled" field in the mutation.
+func (m *ToolGroupSwitchMutation) Enabled() (r bool, exists bool) {
+	v := m.enabled
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnabled returns the old "enabled" field's value of the ToolGroupSwitch entity.
+// If the ToolGroupSwitch object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolGroupSwitchMutation) OldEnabled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnabled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnabled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnabled: %w", err)
+	}
+	return oldValue.Enabled, nil
+}
+
+// ResetEnabled resets all changes to the "enabled" field.
+func (m *ToolGroupSwitchMutation) ResetEnabled() {
+	m.enabled = nil
+}
+
+// Where appends a list predicates to the ToolGroupSwitchMutation builder.
+func (m *ToolGroupSwitchMutation) Where(ps ...predicate.ToolGroupSwitch) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ToolGroupSwitchMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ToolGroupSwitchMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ToolGroupSwitch, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ToolGroupSwitchMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ToolGroupSwitchMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ToolGroupSwitch).
+func (m *ToolGroupSwitchMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ToolGroupSwitchMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.name != nil {
+		fields = append(fields, toolgroupswitch.FieldName)
+	}
+	if m.enabled != nil {
+		fields = append(fields, toolgroupswitch.FieldEnabled)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ToolGroupSwitchMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case toolgroupswitch.FieldName:
+		return m.Name()
+	case toolgroupswitch.FieldEnabled:
+		return m.Enabled()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ToolGroupSwitchMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case toolgroupswitch.FieldName:
+		return m.OldName(ctx)
+	case toolgroupswitch.FieldEnabled:
+		return m.OldEnabled(ctx)
+	}
+	return nil, fmt.Errorf("unknown ToolGroupSwitch field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ToolGroupSwitchMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case toolgroupswitch.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case toolgroupswitch.FieldEnabled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnabled(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ToolGroupSwitch field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ToolGroupSwitchMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ToolGroupSwitchMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ToolGroupSwitchMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown ToolGroupSwitch numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ToolGroupSwitchMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ToolGroupSwitchMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ToolGroupSwitchMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ToolGroupSwitch nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ToolGroupSwitchMutation) ResetField(name string) error {
+	switch name {
+	case toolgroupswitch.FieldName:
+		m.ResetName()
+		return nil
+	case toolgroupswitch.FieldEnabled:
+		m.ResetEnabled()
+		return nil
+	}
+	return fmt.Errorf("unknown ToolGroupSwitch field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ToolGroupSwitchMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ToolGroupSwitchMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ToolGroupSwitchMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ToolGroupSwitchMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ToolGroupSwitchMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ToolGroupSwitchMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ToolGroupSwitchMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ToolGroupSwitch unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ToolGroupSwitchMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ToolGroupSwitch edge %s", name)
 }
 
 // ToolSwitchMutation represents an operation that mutates the ToolSwitch nodes in the graph.

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/source"
 	"github.com/countersign/countersign/ent/token"
+	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
 	"github.com/countersign/countersign/ent/user"
 )
@@ -201,16 +202,20 @@ func init() {
 	skillDescCounter := skillFields[14].Descriptor()
 	// skill.DefaultCounter holds the default value on creation for the counter field.
 	skill.DefaultCounter = skillDescCounter.Default.(int)
+	// skillDescOriginCounter is the schema descriptor for origin_counter field.
+	skillDescOriginCounter := skillFields[15].Descriptor()
+	// skill.DefaultOriginCounter holds the default value on creation for the origin_counter field.
+	skill.DefaultOriginCounter = skillDescOriginCounter.Default.(int)
 	// skillDescRevision is the schema descriptor for revision field.
-	skillDescRevision := skillFields[15].Descriptor()
+	skillDescRevision := skillFields[16].Descriptor()
 	// skill.DefaultRevision holds the default value on creation for the revision field.
 	skill.DefaultRevision = skillDescRevision.Default.(int)
 	// skillDescDescription is the schema descriptor for description field.
-	skillDescDescription := skillFields[19].Descriptor()
+	skillDescDescription := skillFields[20].Descriptor()
 	// skill.DefaultDescription holds the default value on creation for the description field.
 	skill.DefaultDescription = skillDescDescription.Default.(string)
 	// skillDescBody is the schema descriptor for body field.
-	skillDescBody := skillFields[20].Descriptor()
+	skillDescBody := skillFields[21].Descriptor()
 	// skill.DefaultBody holds the default value on creation for the body field.
 	skill.DefaultBody = skillDescBody.Default.(string)
 	skillrevisionFields := schema.SkillRevision{}.Fields()
@@ -263,6 +268,12 @@ func init() {
 	tokenDescName := tokenFields[2].Descriptor()
 	// token.DefaultName holds the default value on creation for the name field.
 	token.DefaultName = tokenDescName.Default.(string)
+	toolgroupswitchFields := schema.ToolGroupSwitch{}.Fields()
+	_ = toolgroupswitchFields
+	// toolgroupswitchDescEnabled is the schema descriptor for enabled field.
+	toolgroupswitchDescEnabled := toolgroupswitchFields[2].Descriptor()
+	// toolgroupswitch.DefaultEnabled holds the default value on creation for the enabled field.
+	toolgroupswitch.DefaultEnabled = toolgroupswitchDescEnabled.Default.(bool)
 	toolswitchFields := schema.ToolSwitch{}.Fields()
 	_ = toolswitchFields
 	// toolswitchDescEnabled is the schema descriptor for enabled field.

@@ -47,6 +47,8 @@ type Skill struct {
 	TrustLevel string `json:"trust_level,omitempty"`
 	// orders approvals and revocations (RULES A2)
 	Counter int `json:"counter,omitempty"`
+	// approvals up to here were made before it moved or its source changed its type (RULES S12)
+	OriginCounter int `json:"origin_counter,omitempty"`
 	// of an authored skill; 1 at creation
 	Revision int `json:"revision,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -98,7 +100,7 @@ func (*Skill) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case skill.FieldEnabled, skill.FieldOrphaned:
 			values[i] = new(sql.NullBool)
-		case skill.FieldCounter, skill.FieldRevision:
+		case skill.FieldCounter, skill.FieldOriginCounter, skill.FieldRevision:
 			values[i] = new(sql.NullInt64)
 		case skill.FieldIdentifier, skill.FieldDigest, skill.FieldBodyChecksum, skill.FieldRawDigest, skill.FieldBundleDigest, skill.FieldBundle, skill.FieldFrontmatter, skill.FieldParseStatus, skill.FieldFindings, skill.FieldTrustLevel, skill.FieldName, skill.FieldDescription, skill.FieldBody, skill.FieldSupportStatus, skill.FieldAllowedTools, skill.FieldProcess:
 			values[i] = new(sql.NullString)
@@ -210,6 +212,12 @@ func (_m *Skill) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field counter", values[i])
 			} else if value.Valid {
 				_m.Counter = int(value.Int64)
+			}
+		case skill.FieldOriginCounter:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field origin_counter", values[i])
+			} else if value.Valid {
+				_m.OriginCounter = int(value.Int64)
 			}
 		case skill.FieldRevision:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -347,6 +355,9 @@ func (_m *Skill) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("counter=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Counter))
+	builder.WriteString(", ")
+	builder.WriteString("origin_counter=")
+	builder.WriteString(fmt.Sprintf("%v", _m.OriginCounter))
 	builder.WriteString(", ")
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))

@@ -194,6 +194,20 @@ func (_c *SkillCreate) SetNillableCounter(v *int) *SkillCreate {
 	return _c
 }
 
+// SetOriginCounter sets the "origin_counter" field.
+func (_c *SkillCreate) SetOriginCounter(v int) *SkillCreate {
+	_c.mutation.SetOriginCounter(v)
+	return _c
+}
+
+// SetNillableOriginCounter sets the "origin_counter" field if the given value is not nil.
+func (_c *SkillCreate) SetNillableOriginCounter(v *int) *SkillCreate {
+	if v != nil {
+		_c.SetOriginCounter(*v)
+	}
+	return _c
+}
+
 // SetRevision sets the "revision" field.
 func (_c *SkillCreate) SetRevision(v int) *SkillCreate {
 	_c.mutation.SetRevision(v)
@@ -350,6 +364,10 @@ func (_c *SkillCreate) defaults() {
 		v := skill.DefaultCounter
 		_c.mutation.SetCounter(v)
 	}
+	if _, ok := _c.mutation.OriginCounter(); !ok {
+		v := skill.DefaultOriginCounter
+		_c.mutation.SetOriginCounter(v)
+	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		v := skill.DefaultRevision
 		_c.mutation.SetRevision(v)
@@ -398,6 +416,9 @@ func (_c *SkillCreate) check() error {
 	}
 	if _, ok := _c.mutation.Counter(); !ok {
 		return &ValidationError{Name: "counter", err: errors.New(`ent: missing required field "Skill.counter"`)}
+	}
+	if _, ok := _c.mutation.OriginCounter(); !ok {
+		return &ValidationError{Name: "origin_counter", err: errors.New(`ent: missing required field "Skill.origin_counter"`)}
 	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "Skill.revision"`)}
@@ -515,6 +536,10 @@ func (_c *SkillCreate) createSpec() (*Skill, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Counter(); ok {
 		_spec.SetField(skill.FieldCounter, field.TypeInt, value)
 		_node.Counter = value
+	}
+	if value, ok := _c.mutation.OriginCounter(); ok {
+		_spec.SetField(skill.FieldOriginCounter, field.TypeInt, value)
+		_node.OriginCounter = value
 	}
 	if value, ok := _c.mutation.Revision(); ok {
 		_spec.SetField(skill.FieldRevision, field.TypeInt, value)

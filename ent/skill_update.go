@@ -251,6 +251,27 @@ func (_u *SkillUpdate) AddCounter(v int) *SkillUpdate {
 	return _u
 }
 
+// SetOriginCounter sets the "origin_counter" field.
+func (_u *SkillUpdate) SetOriginCounter(v int) *SkillUpdate {
+	_u.mutation.ResetOriginCounter()
+	_u.mutation.SetOriginCounter(v)
+	return _u
+}
+
+// SetNillableOriginCounter sets the "origin_counter" field if the given value is not nil.
+func (_u *SkillUpdate) SetNillableOriginCounter(v *int) *SkillUpdate {
+	if v != nil {
+		_u.SetOriginCounter(*v)
+	}
+	return _u
+}
+
+// AddOriginCounter adds value to the "origin_counter" field.
+func (_u *SkillUpdate) AddOriginCounter(v int) *SkillUpdate {
+	_u.mutation.AddOriginCounter(v)
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *SkillUpdate) SetRevision(v int) *SkillUpdate {
 	_u.mutation.ResetRevision()
@@ -497,6 +518,12 @@ func (_u *SkillUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedCounter(); ok {
 		_spec.AddField(skill.FieldCounter, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.OriginCounter(); ok {
+		_spec.SetField(skill.FieldOriginCounter, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedOriginCounter(); ok {
+		_spec.AddField(skill.FieldOriginCounter, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(skill.FieldRevision, field.TypeInt, value)
@@ -798,6 +825,27 @@ func (_u *SkillUpdateOne) AddCounter(v int) *SkillUpdateOne {
 	return _u
 }
 
+// SetOriginCounter sets the "origin_counter" field.
+func (_u *SkillUpdateOne) SetOriginCounter(v int) *SkillUpdateOne {
+	_u.mutation.ResetOriginCounter()
+	_u.mutation.SetOriginCounter(v)
+	return _u
+}
+
+// SetNillableOriginCounter sets the "origin_counter" field if the given value is not nil.
+func (_u *SkillUpdateOne) SetNillableOriginCounter(v *int) *SkillUpdateOne {
+	if v != nil {
+		_u.SetOriginCounter(*v)
+	}
+	return _u
+}
+
+// AddOriginCounter adds value to the "origin_counter" field.
+func (_u *SkillUpdateOne) AddOriginCounter(v int) *SkillUpdateOne {
+	_u.mutation.AddOriginCounter(v)
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *SkillUpdateOne) SetRevision(v int) *SkillUpdateOne {
 	_u.mutation.ResetRevision()
@@ -1074,6 +1122,12 @@ func (_u *SkillUpdateOne) sqlSave(ctx context.Context) (_node *Skill, err error)
 	}
 	if value, ok := _u.mutation.AddedCounter(); ok {
 		_spec.AddField(skill.FieldCounter, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.OriginCounter(); ok {
+		_spec.SetField(skill.FieldOriginCounter, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedOriginCounter(); ok {
+		_spec.AddField(skill.FieldOriginCounter, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(skill.FieldRevision, field.TypeInt, value)

@@ -62,6 +62,8 @@ type Tx struct {
 	Source *SourceClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
+	// ToolGroupSwitch is the client for interacting with the ToolGroupSwitch builders.
+	ToolGroupSwitch *ToolGroupSwitchClient
 	// ToolSwitch is the client for interacting with the ToolSwitch builders.
 	ToolSwitch *ToolSwitchClient
 	// User is the client for interacting with the User builders.
@@ -222,6 +224,7 @@ func (tx *Tx) init() {
 	tx.SkillRevision = NewSkillRevisionClient(tx.config)
 	tx.Source = NewSourceClient(tx.config)
 	tx.Token = NewTokenClient(tx.config)
+	tx.ToolGroupSwitch = NewToolGroupSwitchClient(tx.config)
 	tx.ToolSwitch = NewToolSwitchClient(tx.config)
 	tx.User = NewUserClient(tx.config)
 }

@@ -309,6 +309,18 @@ func (f TokenFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TokenMutation", m)
 }
 
+// The ToolGroupSwitchFunc type is an adapter to allow the use of ordinary
+// function as ToolGroupSwitch mutator.
+type ToolGroupSwitchFunc func(context.Context, *ent.ToolGroupSwitchMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ToolGroupSwitchFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ToolGroupSwitchMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ToolGroupSwitchMutation", m)
+}
+
 // The ToolSwitchFunc type is an adapter to allow the use of ordinary
 // function as ToolSwitch mutator.
 type ToolSwitchFunc func(context.Context, *ent.ToolSwitchMutation) (ent.Value, error)

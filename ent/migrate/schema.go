@@ -678,6 +678,7 @@ var (
 		{Name: "orphaned", Type: field.TypeBool, Default: false},
 		{Name: "trust_level", Type: field.TypeString, Size: 2147483647},
 		{Name: "counter", Type: field.TypeInt, Default: 0},
+		{Name: "origin_counter", Type: field.TypeInt, Default: 0},
 		{Name: "revision", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "updated_at", Type: field.TypeTime},
@@ -697,7 +698,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "skills_sources_source",
-				Columns:    []*schema.Column{SkillsColumns[23]},
+				Columns:    []*schema.Column{SkillsColumns[24]},
 				RefColumns: []*schema.Column{SourcesColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -706,7 +707,7 @@ var (
 			{
 				Name:    "skill_source_id_identifier",
 				Unique:  true,
-				Columns: []*schema.Column{SkillsColumns[23], SkillsColumns[1]},
+				Columns: []*schema.Column{SkillsColumns[24], SkillsColumns[1]},
 			},
 		},
 	}
@@ -806,6 +807,25 @@ var (
 			},
 		},
 	}
+	// ToolGroupSwitchesColumns holds the columns for the "tool_group_switches" table.
+	ToolGroupSwitchesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "name", Type: field.TypeString, Size: 2147483647},
+		{Name: "enabled", Type: field.TypeBool, Default: false},
+	}
+	// ToolGroupSwitchesTable holds the schema information for the "tool_group_switches" table.
+	ToolGroupSwitchesTable = &schema.Table{
+		Name:       "tool_group_switches",
+		Columns:    ToolGroupSwitchesColumns,
+		PrimaryKey: []*schema.Column{ToolGroupSwitchesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "toolgroupswitch_name",
+				Unique:  true,
+				Columns: []*schema.Column{ToolGroupSwitchesColumns[1]},
+			},
+		},
+	}
 	// ToolSwitchesColumns holds the columns for the "tool_switches" table.
 	ToolSwitchesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -867,6 +887,7 @@ var (
 		SkillRevisionsTable,
 		SourcesTable,
 		TokensTable,
+		ToolGroupSwitchesTable,
 		ToolSwitchesTable,
 		UsersTable,
 	}
@@ -1034,6 +1055,9 @@ func init() {
 	TokensTable.ForeignKeys[0].RefTable = UsersTable
 	TokensTable.Annotation = &entsql.Annotation{
 		Table: "tokens",
+	}
+	ToolGroupSwitchesTable.Annotation = &entsql.Annotation{
+		Table: "tool_group_switches",
 	}
 	ToolSwitchesTable.Annotation = &entsql.Annotation{
 		Table: "tool_switches",

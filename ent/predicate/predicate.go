@@ -81,6 +81,9 @@ type Source func(*sql.Selector)
 // Token is the predicate function for token builders.
 type Token func(*sql.Selector)
 
+// ToolGroupSwitch is the predicate function for toolgroupswitch builders.
+type ToolGroupSwitch func(*sql.Selector)
+
 // ToolSwitch is the predicate function for toolswitch builders.
 type ToolSwitch func(*sql.Selector)
 

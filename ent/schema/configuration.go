@@ -120,3 +120,21 @@ func (ToolSwitch) Indexes() []ent.Index { return []ent.Index{index.Fields("name"
 
 // Annotations of the table.
 func (ToolSwitch) Annotations() []schema.Annotation { return table("tool_switches") }
+
+// ToolGroupSwitch is a tool group's switch that was set at least once.
+type ToolGroupSwitch struct{ ent.Schema }
+
+// Fields of the table.
+func (ToolGroupSwitch) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		must("name", "the group's"),
+		flag("enabled", ""),
+	}
+}
+
+// Indexes of the table.
+func (ToolGroupSwitch) Indexes() []ent.Index { return []ent.Index{index.Fields("name").Unique()} }
+
+// Annotations of the table.
+func (ToolGroupSwitch) Annotations() []schema.Annotation { return table("tool_group_switches") }

@@ -93,6 +93,7 @@ func (Skill) Fields() []ent.Field {
 		flag("orphaned", "absent upstream (RULES S8)"),
 		must("trust_level", "copied from the source at sync (RULES A3)"),
 		number("counter", "orders approvals and revocations (RULES A2)"),
+		number("origin_counter", "approvals up to here were made before it moved or its source changed its type (RULES S12)"),
 		number("revision", "of an authored skill; 1 at creation"),
 		moment("created_at", ""),
 		moment("updated_at", ""),

@@ -40,6 +40,8 @@ const (
 	FieldTrustLevel = "trust_level"
 	// FieldCounter holds the string denoting the counter field in the database.
 	FieldCounter = "counter"
+	// FieldOriginCounter holds the string denoting the origin_counter field in the database.
+	FieldOriginCounter = "origin_counter"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -88,6 +90,7 @@ var Columns = []string{
 	FieldOrphaned,
 	FieldTrustLevel,
 	FieldCounter,
+	FieldOriginCounter,
 	FieldRevision,
 	FieldCreatedAt,
 	FieldUpdatedAt,
@@ -126,6 +129,8 @@ var (
 	DefaultOrphaned bool
 	// DefaultCounter holds the default value on creation for the "counter" field.
 	DefaultCounter int
+	// DefaultOriginCounter holds the default value on creation for the "origin_counter" field.
+	DefaultOriginCounter int
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int
 	// DefaultDescription holds the default value on creation for the "description" field.
@@ -210,6 +215,11 @@ func ByTrustLevel(opts ...sql.OrderTermOption) OrderOption {
 // ByCounter orders the results by the counter field.
 func ByCounter(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCounter, opts...).ToFunc()
+}
+
+// ByOriginCounter orders the results by the origin_counter field.
+func ByOriginCounter(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOriginCounter, opts...).ToFunc()
 }
 
 // ByRevision orders the results by the revision field.

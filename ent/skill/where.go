@@ -126,6 +126,11 @@ func Counter(v int) predicate.Skill {
 	return predicate.Skill(sql.FieldEQ(FieldCounter, v))
 }
 
+// OriginCounter applies equality check predicate on the "origin_counter" field. It's identical to OriginCounterEQ.
+func OriginCounter(v int) predicate.Skill {
+	return predicate.Skill(sql.FieldEQ(FieldOriginCounter, v))
+}
+
 // Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
 func Revision(v int) predicate.Skill {
 	return predicate.Skill(sql.FieldEQ(FieldRevision, v))
@@ -929,6 +934,46 @@ func CounterLT(v int) predicate.Skill {
 // CounterLTE applies the LTE predicate on the "counter" field.
 func CounterLTE(v int) predicate.Skill {
 	return predicate.Skill(sql.FieldLTE(FieldCounter, v))
+}
+
+// OriginCounterEQ applies the EQ predicate on the "origin_counter" field.
+func OriginCounterEQ(v int) predicate.Skill {
+	return predicate.Skill(sql.FieldEQ(FieldOriginCounter, v))
+}
+
+// OriginCounterNEQ applies the NEQ predicate on the "origin_counter" field.
+func OriginCounterNEQ(v int) predicate.Skill {
+	return predicate.Skill(sql.FieldNEQ(FieldOriginCounter, v))
+}
+
+// OriginCounterIn applies the In predicate on the "origin_counter" field.
+func OriginCounterIn(vs ...int) predicate.Skill {
+	return predicate.Skill(sql.FieldIn(FieldOriginCounter, vs...))
+}
+
+// OriginCounterNotIn applies the NotIn predicate on the "origin_counter" field.
+func OriginCounterNotIn(vs ...int) predicate.Skill {
+	return predicate.Skill(sql.FieldNotIn(FieldOriginCounter, vs...))
+}
+
+// OriginCounterGT applies the GT predicate on the "origin_counter" field.
+func OriginCounterGT(v int) predicate.Skill {
+	return predicate.Skill(sql.FieldGT(FieldOriginCounter, v))
+}
+
+// OriginCounterGTE applies the GTE predicate on the "origin_counter" field.
+func OriginCounterGTE(v int) predicate.Skill {
+	return predicate.Skill(sql.FieldGTE(FieldOriginCounter, v))
+}
+
+// OriginCounterLT applies the LT predicate on the "origin_counter" field.
+func OriginCounterLT(v int) predicate.Skill {
+	return predicate.Skill(sql.FieldLT(FieldOriginCounter, v))
+}
+
+// OriginCounterLTE applies the LTE predicate on the "origin_counter" field.
+func OriginCounterLTE(v int) predicate.Skill {
+	return predicate.Skill(sql.FieldLTE(FieldOriginCounter, v))
 }
 
 // RevisionEQ applies the EQ predicate on the "revision" field.

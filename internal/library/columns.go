@@ -21,6 +21,7 @@ const (
 	providersTable      change.Table = "providers"
 	configurationsTable change.Table = "configurations"
 	toolSwitchesTable   change.Table = "tool_switches"
+	groupSwitchesTable  change.Table = "tool_group_switches"
 	integrityTable      change.Table = "integrity_failures"
 )
 
@@ -65,6 +66,7 @@ var (
 	skillOrphaned     = change.Bool(skillsTable, "orphaned")
 	skillTrust        = change.Text[skill.TrustLevel](skillsTable, "trust_level")
 	skillCounter      = change.Int(skillsTable, "counter")
+	skillOrigin       = change.Int(skillsTable, "origin_counter")
 	skillRevision     = change.Int(skillsTable, "revision")
 	skillCreatedAt    = change.Time(skillsTable, "created_at")
 	skillUpdatedAt    = change.Time(skillsTable, "updated_at")
@@ -140,6 +142,10 @@ var (
 	toolSwitchID      = change.ID(toolSwitchesTable, "id")
 	toolSwitchName    = change.Text[string](toolSwitchesTable, "name")
 	toolSwitchEnabled = change.Bool(toolSwitchesTable, "enabled")
+
+	groupSwitchID      = change.ID(groupSwitchesTable, "id")
+	groupSwitchName    = change.Text[tool.Group](groupSwitchesTable, "name")
+	groupSwitchEnabled = change.Bool(groupSwitchesTable, "enabled")
 
 	integrityID       = change.ID(integrityTable, "id")
 	integritySkillID  = change.ID(integrityTable, "skill_id")

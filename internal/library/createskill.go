@@ -32,12 +32,14 @@ type NewSkill struct {
 //
 // Refusals: IN_USE when the identifier is taken.
 func (l *Library) CreateSkill(ctx context.Context, by actor.Actor, in NewSkill) (Dossier, error) {
-	if err := need(by, actor.SkillAuthor); err != nil {
+	names := append([]string{"source", "identifier", "name", "description", "body", "process"},
+		given(namedField{"allowedTools", in.AllowedTools != nil})...)
+	if err := mayCreate(by, skillObject, names...); err != nil {
 		return Dossier{}, err
 	}
 	v := skill.Version{Tools: skill.NoTools(), Process: processOf(in.Process)}
 	if in.AllowedTools != nil {
-		if err := setTools(by, &v, *in.AllowedTools); err != nil {
+		if err := setTools(&v, *in.AllowedTools); err != nil {
 			return Dossier{}, err
 		}
 	}
@@ -121,12 +123,8 @@ func setText(v *skill.Version, name, description, body string) (err error) {
 	return nil
 }
 
-// setTools declares tools, which only an administrator may do for a skill written
-// here (RULES W4).
-func setTools(by actor.Actor, v *skill.Version, tools []string) error {
-	if !by.Administrator {
-		return fault.New(fault.Forbidden, "Only an administrator may set allowedTools.")
-	}
+// setTools declares tools.
+func setTools(v *skill.Version, tools []string) error {
 	for _, t := range tools {
 		if t == "" || len(t) > maxName || strings.ContainsFunc(t, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 			return fault.New(fault.BadInput, "allowedTools must be names of tools, each 1 to %d bytes without white space.", maxName)

@@ -28,7 +28,8 @@ type NewSource struct {
 // CreateSource adds a source, enabled and never synced. Administrators only;
 // audited (RULES S1).
 func (l *Library) CreateSource(ctx context.Context, by actor.Actor, in NewSource) (Source, error) {
-	if err := needAdministrator(by); err != nil {
+	err := mayCreate(by, sourceObject, "title", "type", "url", "ref", "pinnedCommit", "trustLevel", "expectedFingerprint", "token")
+	if err != nil {
 		return Source{}, err
 	}
 	s := Source{
@@ -39,7 +40,6 @@ func (l *Library) CreateSource(ctx context.Context, by actor.Actor, in NewSource
 	if s.TrustLevel == "" {
 		s.TrustLevel = skill.Untrusted
 	}
-	var err error
 	if s.Title, err = label("title", in.Title); err != nil {
 		return Source{}, err
 	}

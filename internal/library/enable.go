@@ -16,7 +16,7 @@ import (
 //
 // Refusals: SKILL_ORPHANED when a skill that is gone from its source is switched on.
 func (l *Library) SetSkillEnabled(ctx context.Context, by actor.Actor, id uuid.UUID, enabled bool) (Dossier, error) {
-	if err := needAdministrator(by); err != nil {
+	if err := mayChange(by, skillObject, "enabled"); err != nil {
 		return Dossier{}, err
 	}
 	err := l.retried(ctx, "the skill", func() (change.Change, error) {

@@ -32,7 +32,10 @@ type Skill struct {
 	TrustLevel skill.TrustLevel // copied from the source at sync (RULES A3)
 	// Counter orders approvals and revocations of the skill; each raises it in its own
 	// transaction (RULES A2).
-	Counter   int
+	Counter int
+	// Origin is what Counter was when the skill came to its source, or its source to its
+	// type: no approval up to there matches (RULES S12).
+	Origin    int
 	Revision  int // of an authored skill; 1 at creation
 	CreatedAt time.Time
 	UpdatedAt time.Time

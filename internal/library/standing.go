@@ -46,6 +46,7 @@ func (d Dossier) Facts(t Thresholds) skill.Facts {
 	f := skill.Facts{
 		Skill: d.Skill.ID, Source: d.Skill.SourceID, Version: d.Skill.Version, Authored: d.Authored(),
 		StoredDigest: d.Skill.StoredDigest, StoredBodyChecksum: d.Skill.BodyChecksum,
+		Origin:      int64(d.Skill.Origin),
 		CopiedLevel: d.Skill.TrustLevel, SourceLevel: d.Source.TrustLevel,
 		MinLevel: t.Admission, InstructionLevel: t.Instruction,
 		BundleDigest: d.Skill.BundleDigest, BundleBinding: t.BundleBinding,
@@ -107,6 +108,9 @@ func (l *Library) NoteIntegrityFailure(ctx context.Context, d Dossier) error {
 		return nil
 	}
 	stored, computed := d.Skill.StoredDigest, d.Skill.Version.Digest()
+	if stored == "" { // a legacy row is held to its body's checksum (RULES D7)
+		stored, computed = skill.Digest(d.Skill.BodyChecksum), skill.Digest(skill.BodyChecksum(d.Skill.Version.Body))
+	}
 	seen, err := l.Store.IntegritySeen(ctx, d.Skill.ID, string(stored), string(computed))
 	if err != nil || seen {
 		return err

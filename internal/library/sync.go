@@ -194,7 +194,7 @@ func (s *SyncRun) stillOurs(now Source) error {
 	switch {
 	case now.LeaseOwner != s.owner:
 		return errTakenOver
-	case now.URL != read.URL || now.Ref != read.Ref || now.PinnedCommit != read.PinnedCommit:
+	case now.Type != read.Type || now.URL != read.URL || now.Ref != read.Ref || now.PinnedCommit != read.PinnedCommit:
 		return fault.Refuse(fault.SyncFailed, "The source was changed while it was read; sync it again.")
 	}
 	return nil
@@ -236,7 +236,7 @@ func (s *SyncRun) closing(c change.Change, source Source, fetched Fetched, repor
 		Table: sourcesTable, ID: source.ID,
 		If: []change.Value{
 			sourceLeaseOwner.Is(s.owner), sourceTrust.Is(source.TrustLevel), sourceFingerprint.Is(source.ExpectedFingerprint),
-			sourceURL.Is(source.URL), sourceRef.Is(source.Ref), sourcePinned.Is(source.PinnedCommit),
+			sourceType.Is(source.Type), sourceURL.Is(source.URL), sourceRef.Is(source.Ref), sourcePinned.Is(source.PinnedCommit),
 		},
 		Set: set,
 	})

@@ -37,19 +37,24 @@ type StaleRevision struct {
 //
 // Refusals: STALE_REVISION with a StaleRevision.
 func (l *Library) UpdateSkill(ctx context.Context, by actor.Actor, in SkillUpdate) (Dossier, error) {
-	if err := need(by, actor.SkillAuthor); err != nil {
+	names := given(namedField{"name", in.Name != nil}, namedField{"description", in.Description != nil}, namedField{"body", in.Body != nil},
+		namedField{"process", in.Process != nil}, namedField{"allowedTools", in.AllowedTools != nil})
+	if err := need(by, actor.SkillAuthor); err != nil { // also of an edit that sets nothing
+		return Dossier{}, err
+	}
+	if err := mayChange(by, skillObject, names...); err != nil {
 		return Dossier{}, err
 	}
 	return l.revise(ctx, by, in.SkillID, in.Revision, in.applied, nil)
 }
 
 // applied is the version as the update would have it.
-func (in SkillUpdate) applied(by actor.Actor, v skill.Version) (skill.Version, error) {
+func (in SkillUpdate) applied(v skill.Version) (skill.Version, error) {
 	if in.Process != nil {
 		v.Process = processOf(*in.Process)
 	}
 	if in.AllowedTools != nil {
-		if err := setTools(by, &v, *in.AllowedTools); err != nil {
+		if err := setTools(&v, *in.AllowedTools); err != nil {
 			return v, err
 		}
 	}
@@ -80,8 +85,8 @@ func (l *Library) RestoreRevision(ctx context.Context, by actor.Actor, in Restor
 		if r.Number != in.Number {
 			continue
 		}
-		restore := func(by actor.Actor, v skill.Version) (skill.Version, error) {
-			if !by.Administrator {
+		restore := func(v skill.Version) (skill.Version, error) {
+			if mayChange(by, skillObject, "allowedTools") != nil {
 				r.Version.Tools = v.Tools
 			}
 			r.Version.Support = skill.SupportOf(r.Version.Body)
@@ -95,7 +100,7 @@ func (l *Library) RestoreRevision(ctx context.Context, by actor.Actor, in Restor
 // revise writes a new revision of an authored skill that is still at the revision
 // its author saw. Text that would stay the same changes nothing.
 func (l *Library) revise(ctx context.Context, by actor.Actor, id uuid.UUID, from int,
-	edit func(actor.Actor, skill.Version) (skill.Version, error), detail map[string]any,
+	edit func(skill.Version) (skill.Version, error), detail map[string]any,
 ) (Dossier, error) {
 	err := l.retried(ctx, "the skill", func() (change.Change, error) {
 		d, err := l.dossier(ctx, id)
@@ -105,7 +110,7 @@ func (l *Library) revise(ctx context.Context, by actor.Actor, id uuid.UUID, from
 		if !d.Authored() {
 			return change.Change{}, fault.New(fault.BadInput, "skillId names a synced skill: its text comes from %q and is changed there.", d.Source.Title)
 		}
-		v, err := edit(by, d.Skill.Version)
+		v, err := edit(d.Skill.Version)
 		if err != nil {
 			return change.Change{}, err
 		}

@@ -13,12 +13,11 @@ import (
 	"github.com/countersign/countersign/internal/skill"
 )
 
-// SourceUpdate is the input of UpdateSource; a nil field stays as it is. A source's type
-// cannot change: approvals name the source, and a source of another type is another
-// source (RULES S12).
+// SourceUpdate is the input of UpdateSource; a nil field stays as it is.
 type SourceUpdate struct {
 	ID                  uuid.UUID
 	Title               *string
+	Type                *SourceType
 	URL                 *string
 	Ref                 *string
 	PinnedCommit        *string
@@ -26,10 +25,11 @@ type SourceUpdate struct {
 	Enabled             *bool
 }
 
-// UpdateSource changes where a source is read from, or switches its sync on or off.
-// Administrators only; audited.
+// UpdateSource changes where a source is read from, or switches its sync on or off. With
+// another type it is as good as another source: it was never synced, and no approval
+// matches its skills (RULES S12). Administrators only; audited.
 func (l *Library) UpdateSource(ctx context.Context, by actor.Actor, in SourceUpdate) (Source, error) {
-	if err := needAdministrator(by); err != nil {
+	if err := in.permitted(by); err != nil {
 		return Source{}, err
 	}
 	err := l.retried(ctx, "the source", func() (change.Change, error) {
@@ -44,12 +44,27 @@ func (l *Library) UpdateSource(ctx context.Context, by actor.Actor, in SourceUpd
 		if err != nil {
 			return change.Change{}, err
 		}
-		return l.sourceChange(by, was, now), nil
+		c := l.sourceChange(by, was, now)
+		if was.Type != now.Type {
+			return l.retyped(ctx, by, c, was, now)
+		}
+		return c, nil
 	})
 	if err != nil {
 		return Source{}, err
 	}
 	return l.shown(l.Store.Source(ctx, in.ID))
+}
+
+func (in SourceUpdate) permitted(by actor.Actor) error {
+	if err := needAdministrator(by); err != nil { // also of an update that sets nothing
+		return err
+	}
+	return mayChange(by, sourceObject, given(
+		namedField{"title", in.Title != nil}, namedField{"type", in.Type != nil}, namedField{"url", in.URL != nil},
+		namedField{"ref", in.Ref != nil}, namedField{"pinnedCommit", in.PinnedCommit != nil},
+		namedField{"expectedFingerprint", in.ExpectedFingerprint != nil}, namedField{"enabled", in.Enabled != nil},
+	)...)
 }
 
 // applied is the source as the update would have it.
@@ -72,6 +87,9 @@ func (in SourceUpdate) applied(s Source) (Source, error) {
 	if in.Enabled != nil {
 		s.Enabled = *in.Enabled
 	}
+	if in.Type != nil {
+		s.Type = *in.Type
+	}
 	return s, nil
 }
 
@@ -84,6 +102,7 @@ func (l *Library) sourceChange(by actor.Actor, was, now Source) change.Change {
 		guard   change.Value
 		set     change.Value
 	}{
+		{"type", was.Type != now.Type, sourceType.Is(was.Type), sourceType.To(now.Type)},
 		{"title", was.Title != now.Title, sourceTitle.Is(was.Title), sourceTitle.To(now.Title)},
 		{"url", was.URL != now.URL, sourceURL.Is(was.URL), sourceURL.To(now.URL)},
 		{"ref", was.Ref != now.Ref, sourceRef.Is(was.Ref), sourceRef.To(now.Ref)},
@@ -110,12 +129,35 @@ func (l *Library) sourceChange(by actor.Actor, was, now Source) change.Change {
 	return change.Change{Updates: []change.Update{update}, Audit: []audit.Entry{entry}}
 }
 
+// retyped adds to a source's change what another type means for its skills and for
+// a sync that is running: they have a new origin, and it stores nothing.
+func (l *Library) retyped(ctx context.Context, by actor.Actor, c change.Change, was, now Source) (change.Change, error) {
+	skills, err := l.Store.SkillsOf(ctx, was.ID)
+	if err != nil {
+		return change.Change{}, err
+	}
+	if err := l.noteTampered(ctx, was, skills); err != nil {
+		return change.Change{}, err
+	}
+	update := &c.Updates[0]
+	update.If = append(update.If, sourceLeaseOwner.Is(was.LeaseOwner), sourceTrust.Is(was.TrustLevel))
+	update.Set = append(update.Set, sourceSyncStatus.To(NeverSynced), sourceSyncError.To(""), sourceHeadCommit.To(""),
+		sourceLastSyncedAt.Null(), sourceLeaseOwner.To(""), sourceLeaseUntil.Null())
+	for _, s := range skills {
+		of := l.rehoused(by, s, was.Type, now)
+		c.Updates, c.Inserts = append(c.Updates, of.Updates...), append(c.Inserts, of.Inserts...)
+	}
+	c.Audit[0] = c.Audit[0].With("from", string(was.Type)).With("to", string(now.Type)).With("skills", len(skills))
+	c.Ring = append(c.Ring, change.SourceTopic(was.ID))
+	return c, nil
+}
+
 // SetSourceTrustLevel changes what a source is trusted as. It acts at once on
 // instructing, on pins and on skills written here; synced skills are admitted by it
 // from their next sync on (RULES A3, A10). Approvals stay as they are. Administrators
 // only; audited.
 func (l *Library) SetSourceTrustLevel(ctx context.Context, by actor.Actor, id uuid.UUID, level skill.TrustLevel) (Source, error) {
-	if err := needAdministrator(by); err != nil {
+	if err := mayChange(by, sourceObject, "trustLevel"); err != nil {
 		return Source{}, err
 	}
 	if err := checkLevel(level); err != nil {
@@ -143,7 +185,7 @@ func (l *Library) SetSourceTrustLevel(ctx context.Context, by actor.Actor, id uu
 // SetSourceToken replaces a source's access token; empty removes it. The token is
 // kept sealed and never read back. Administrators only; audited.
 func (l *Library) SetSourceToken(ctx context.Context, by actor.Actor, id uuid.UUID, token string) (Source, error) {
-	if err := needAdministrator(by); err != nil {
+	if err := mayChange(by, sourceObject, "token"); err != nil {
 		return Source{}, err
 	}
 	if err := checkToken(token); err != nil {

@@ -38,6 +38,7 @@ type Facts struct {
 	InstructionLevel TrustLevel // see Threshold
 
 	Approvals   []Approval   // of this skill, any digest and source
+	Origin      int64        // approvals up to this counter were made before the skill moved or its source changed its type: none of them matches (RULES S12)
 	Revocations []Revocation // of this skill, any digest
 
 	BundleDigest  string // of the bundled files now
@@ -112,12 +113,15 @@ func (f Facts) ownApprovals() []Approval {
 	digest := f.Version.Digest()
 	var own []Approval
 	for _, approval := range f.Approvals {
-		if approval.Digest == digest && approval.Source == f.Source {
+		if approval.Digest == digest && f.matches(approval) {
 			own = append(own, approval)
 		}
 	}
 	return own
 }
+
+// matches tells whether an approval was made for the skill where and as it comes from now: from its source, since it came to it (RULES A2, S12).
+func (f Facts) matches(a Approval) bool { return a.Source == f.Source && a.Counter > f.Origin }
 
 func (f Facts) lastRevocation() (counter int64, ok bool) {
 	return lastRevocation(f.Revocations, f.Version.Digest())
@@ -149,13 +153,13 @@ func (f Facts) integrityFailed() bool {
 	return f.StoredDigest != f.Version.Digest()
 }
 
-// ApprovedSnapshot selects the newest approval from a source that no later revocation of its digest withdraws (RULES W3). ok is false when there is none.
-func ApprovedSnapshot(approvals []Approval, revocations []Revocation, source uuid.UUID) (newest Approval, ok bool) {
-	for _, approval := range approvals {
-		if approval.Source != source || (ok && approval.Counter <= newest.Counter) {
+// approvedSnapshot selects the newest matching approval that no later revocation of its digest withdraws (RULES W3). ok is false when there is none.
+func (f Facts) approvedSnapshot() (newest Approval, ok bool) {
+	for _, approval := range f.Approvals {
+		if !f.matches(approval) || (ok && approval.Counter <= newest.Counter) {
 			continue
 		}
-		if revokedAt, isRevoked := lastRevocation(revocations, approval.Digest); isRevoked && approval.Counter <= revokedAt {
+		if revokedAt, isRevoked := lastRevocation(f.Revocations, approval.Digest); isRevoked && approval.Counter <= revokedAt {
 			continue
 		}
 		newest, ok = approval, true
@@ -168,7 +172,7 @@ func ApprovedSnapshot(approvals []Approval, revocations []Revocation, source uui
 // none, because no declaration restricts nothing.
 func ContributedTools(f Facts) Tools {
 	if f.Authored {
-		if approved, ok := ApprovedSnapshot(f.Approvals, f.Revocations, f.Source); ok {
+		if approved, ok := f.approvedSnapshot(); ok {
 			return approved.Snapshot.Tools
 		}
 		return DeclareTools()

@@ -101,7 +101,7 @@ func toSkill(row *ent.Skill) library.Skill {
 		BundleDigest: row.BundleDigest, Bundle: lenient[[]skill.BundleFile](row.Bundle), Frontmatter: row.Frontmatter,
 		ParseStatus: skill.ParseStatus(row.ParseStatus), Findings: lenient[[]skill.Finding](row.Findings),
 		Enabled: row.Enabled, Orphaned: row.Orphaned, TrustLevel: skill.TrustLevel(row.TrustLevel),
-		Counter: row.Counter, Revision: row.Revision, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+		Counter: row.Counter, Origin: row.OriginCounter, Revision: row.Revision, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 }
 
