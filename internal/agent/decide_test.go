@@ -245,8 +245,10 @@ func TestPinsAtResume(t *testing.T) {
 			_, err := h.library.Revoke(context.Background(), h.admin, library.RevokeInput{SkillID: s.ID, Digest: string(s.StoredDigest), Reason: "r"})
 			h.ok(err)
 		}, "Tour may not instruct any more: its approval was revoked."},
-		{"P2 A4 A10 a source that was demoted meanwhile", func(h *house) { h.demote() },
-			"Tour may not instruct any more: its source's trust level is below the threshold."},
+		{
+			"P2 A4 A10 a source that was demoted meanwhile", func(h *house) { h.demote() },
+			"Tour may not instruct any more: its source's trust level is below the threshold.",
+		},
 	}
 	for _, w := range withdrawals {
 		t.Run(w.name, func(t *testing.T) {
