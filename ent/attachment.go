@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/ent/attachment"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/skill"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/google/uuid"
 )
 
@@ -22,11 +23,13 @@ type Attachment struct {
 	ID uuid.UUID `json:"id,omitempty"`
 	// SkillID holds the value of the "skill_id" field.
 	SkillID uuid.UUID `json:"skill_id,omitempty"`
-	// ConfigurationID holds the value of the "configuration_id" field.
-	ConfigurationID uuid.UUID `json:"configuration_id,omitempty"`
+	// NULL: offered by a task
+	ConfigurationID *uuid.UUID `json:"configuration_id,omitempty"`
+	// NULL: offered by a configuration
+	TaskID *uuid.UUID `json:"task_id,omitempty"`
 	// when it is composed (RULES L1)
 	LoadMode string `json:"load_mode,omitempty"`
-	// orders what a configuration offers
+	// orders what a configuration or task offers
 	Position int `json:"position,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
@@ -42,9 +45,11 @@ type AttachmentEdges struct {
 	Skill *Skill `json:"skill,omitempty"`
 	// Configuration holds the value of the configuration edge.
 	Configuration *Configuration `json:"configuration,omitempty"`
+	// Task holds the value of the task edge.
+	Task *Task `json:"task,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [2]bool
+	loadedTypes [3]bool
 }
 
 // SkillOrErr returns the Skill value or an error if the edge
@@ -69,18 +74,31 @@ func (e AttachmentEdges) ConfigurationOrErr() (*Configuration, error) {
 	return nil, &NotLoadedError{edge: "configuration"}
 }
 
+// TaskOrErr returns the Task value or an error if the edge
+// was not loaded in eager-loading, or loaded but was not found.
+func (e AttachmentEdges) TaskOrErr() (*Task, error) {
+	if e.Task != nil {
+		return e.Task, nil
+	} else if e.loadedTypes[2] {
+		return nil, &NotFoundError{label: task.Label}
+	}
+	return nil, &NotLoadedError{edge: "task"}
+}
+
 // scanValues returns the types for scanning values from sql.Rows.
 func (*Attachment) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case attachment.FieldConfigurationID, attachment.FieldTaskID:
+			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case attachment.FieldPosition:
 			values[i] = new(sql.NullInt64)
 		case attachment.FieldLoadMode:
 			values[i] = new(sql.NullString)
 		case attachment.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case attachment.FieldID, attachment.FieldSkillID, attachment.FieldConfigurationID:
+		case attachment.FieldID, attachment.FieldSkillID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -110,10 +128,18 @@ func (_m *Attachment) assignValues(columns []string, values []any) error {
 				_m.SkillID = *value
 			}
 		case attachment.FieldConfigurationID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field configuration_id", values[i])
-			} else if value != nil {
-				_m.ConfigurationID = *value
+			} else if value.Valid {
+				_m.ConfigurationID = new(uuid.UUID)
+				*_m.ConfigurationID = *value.S.(*uuid.UUID)
+			}
+		case attachment.FieldTaskID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field task_id", values[i])
+			} else if value.Valid {
+				_m.TaskID = new(uuid.UUID)
+				*_m.TaskID = *value.S.(*uuid.UUID)
 			}
 		case attachment.FieldLoadMode:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -156,6 +182,11 @@ func (_m *Attachment) QueryConfiguration() *ConfigurationQuery {
 	return NewAttachmentClient(_m.config).QueryConfiguration(_m)
 }
 
+// QueryTask queries the "task" edge of the Attachment entity.
+func (_m *Attachment) QueryTask() *TaskQuery {
+	return NewAttachmentClient(_m.config).QueryTask(_m)
+}
+
 // Update returns a builder for updating this Attachment.
 // Note that you need to call Attachment.Unwrap() before calling this method if this Attachment
 // was returned from a transaction, and the transaction was committed or rolled back.
@@ -182,8 +213,15 @@ func (_m *Attachment) String() string {
 	builder.WriteString("skill_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.SkillID))
 	builder.WriteString(", ")
-	builder.WriteString("configuration_id=")
-	builder.WriteString(fmt.Sprintf("%v", _m.ConfigurationID))
+	if v := _m.ConfigurationID; v != nil {
+		builder.WriteString("configuration_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.TaskID; v != nil {
+		builder.WriteString("task_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("load_mode=")
 	builder.WriteString(_m.LoadMode)

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ent/attachment"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/skill"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/google/uuid"
 )
 
@@ -32,6 +33,28 @@ func (_c *AttachmentCreate) SetSkillID(v uuid.UUID) *AttachmentCreate {
 // SetConfigurationID sets the "configuration_id" field.
 func (_c *AttachmentCreate) SetConfigurationID(v uuid.UUID) *AttachmentCreate {
 	_c.mutation.SetConfigurationID(v)
+	return _c
+}
+
+// SetNillableConfigurationID sets the "configuration_id" field if the given value is not nil.
+func (_c *AttachmentCreate) SetNillableConfigurationID(v *uuid.UUID) *AttachmentCreate {
+	if v != nil {
+		_c.SetConfigurationID(*v)
+	}
+	return _c
+}
+
+// SetTaskID sets the "task_id" field.
+func (_c *AttachmentCreate) SetTaskID(v uuid.UUID) *AttachmentCreate {
+	_c.mutation.SetTaskID(v)
+	return _c
+}
+
+// SetNillableTaskID sets the "task_id" field if the given value is not nil.
+func (_c *AttachmentCreate) SetNillableTaskID(v *uuid.UUID) *AttachmentCreate {
+	if v != nil {
+		_c.SetTaskID(*v)
+	}
 	return _c
 }
 
@@ -75,6 +98,11 @@ func (_c *AttachmentCreate) SetSkill(v *Skill) *AttachmentCreate {
 // SetConfiguration sets the "configuration" edge to the Configuration entity.
 func (_c *AttachmentCreate) SetConfiguration(v *Configuration) *AttachmentCreate {
 	return _c.SetConfigurationID(v.ID)
+}
+
+// SetTask sets the "task" edge to the Task entity.
+func (_c *AttachmentCreate) SetTask(v *Task) *AttachmentCreate {
+	return _c.SetTaskID(v.ID)
 }
 
 // Mutation returns the AttachmentMutation object of the builder.
@@ -123,9 +151,6 @@ func (_c *AttachmentCreate) check() error {
 	if _, ok := _c.mutation.SkillID(); !ok {
 		return &ValidationError{Name: "skill_id", err: errors.New(`ent: missing required field "Attachment.skill_id"`)}
 	}
-	if _, ok := _c.mutation.ConfigurationID(); !ok {
-		return &ValidationError{Name: "configuration_id", err: errors.New(`ent: missing required field "Attachment.configuration_id"`)}
-	}
 	if _, ok := _c.mutation.LoadMode(); !ok {
 		return &ValidationError{Name: "load_mode", err: errors.New(`ent: missing required field "Attachment.load_mode"`)}
 	}
@@ -137,9 +162,6 @@ func (_c *AttachmentCreate) check() error {
 	}
 	if len(_c.mutation.SkillIDs()) == 0 {
 		return &ValidationError{Name: "skill", err: errors.New(`ent: missing required edge "Attachment.skill"`)}
-	}
-	if len(_c.mutation.ConfigurationIDs()) == 0 {
-		return &ValidationError{Name: "configuration", err: errors.New(`ent: missing required edge "Attachment.configuration"`)}
 	}
 	return nil
 }
@@ -219,7 +241,24 @@ func (_c *AttachmentCreate) createSpec() (*Attachment, *sqlgraph.CreateSpec) {
 		for _, k := range nodes {
 			edge.Target.Nodes = append(edge.Target.Nodes, k)
 		}
-		_node.ConfigurationID = nodes[0]
+		_node.ConfigurationID = &nodes[0]
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.TaskIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: false,
+			Table:   attachment.TaskTable,
+			Columns: []string{attachment.TaskColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeUUID),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_node.TaskID = &nodes[0]
 		_spec.Edges = append(_spec.Edges, edge)
 	}
 	return _node, _spec

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/predicate"
 	"github.com/countersign/countersign/ent/skill"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/google/uuid"
 )
 
@@ -27,6 +28,7 @@ type AttachmentQuery struct {
 	predicates        []predicate.Attachment
 	withSkill         *SkillQuery
 	withConfiguration *ConfigurationQuery
+	withTask          *TaskQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -100,6 +102,28 @@ func (_q *AttachmentQuery) QueryConfiguration() *ConfigurationQuery {
 			sqlgraph.From(attachment.Table, attachment.FieldID, selector),
 			sqlgraph.To(configuration.Table, configuration.FieldID),
 			sqlgraph.Edge(sqlgraph.M2O, false, attachment.ConfigurationTable, attachment.ConfigurationColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryTask chains the current query on the "task" edge.
+func (_q *AttachmentQuery) QueryTask() *TaskQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(attachment.Table, attachment.FieldID, selector),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, attachment.TaskTable, attachment.TaskColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -301,6 +325,7 @@ func (_q *AttachmentQuery) Clone() *AttachmentQuery {
 		predicates:        append([]predicate.Attachment{}, _q.predicates...),
 		withSkill:         _q.withSkill.Clone(),
 		withConfiguration: _q.withConfiguration.Clone(),
+		withTask:          _q.withTask.Clone(),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
@@ -326,6 +351,17 @@ func (_q *AttachmentQuery) WithConfiguration(opts ...func(*ConfigurationQuery)) 
 		opt(query)
 	}
 	_q.withConfiguration = query
+	return _q
+}
+
+// WithTask tells the query-builder to eager-load the nodes that are connected to
+// the "task" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AttachmentQuery) WithTask(opts ...func(*TaskQuery)) *AttachmentQuery {
+	query := (&TaskClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withTask = query
 	return _q
 }
 
@@ -407,9 +443,10 @@ func (_q *AttachmentQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*A
 	var (
 		nodes       = []*Attachment{}
 		_spec       = _q.querySpec()
-		loadedTypes = [2]bool{
+		loadedTypes = [3]bool{
 			_q.withSkill != nil,
 			_q.withConfiguration != nil,
+			_q.withTask != nil,
 		}
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
@@ -439,6 +476,12 @@ func (_q *AttachmentQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*A
 	if query := _q.withConfiguration; query != nil {
 		if err := _q.loadConfiguration(ctx, query, nodes, nil,
 			func(n *Attachment, e *Configuration) { n.Edges.Configuration = e }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withTask; query != nil {
+		if err := _q.loadTask(ctx, query, nodes, nil,
+			func(n *Attachment, e *Task) { n.Edges.Task = e }); err != nil {
 			return nil, err
 		}
 	}
@@ -478,7 +521,10 @@ func (_q *AttachmentQuery) loadConfiguration(ctx context.Context, query *Configu
 	ids := make([]uuid.UUID, 0, len(nodes))
 	nodeids := make(map[uuid.UUID][]*Attachment)
 	for i := range nodes {
-		fk := nodes[i].ConfigurationID
+		if nodes[i].ConfigurationID == nil {
+			continue
+		}
+		fk := *nodes[i].ConfigurationID
 		if _, ok := nodeids[fk]; !ok {
 			ids = append(ids, fk)
 		}
@@ -496,6 +542,38 @@ func (_q *AttachmentQuery) loadConfiguration(ctx context.Context, query *Configu
 		nodes, ok := nodeids[n.ID]
 		if !ok {
 			return fmt.Errorf(`unexpected foreign-key "configuration_id" returned %v`, n.ID)
+		}
+		for i := range nodes {
+			assign(nodes[i], n)
+		}
+	}
+	return nil
+}
+func (_q *AttachmentQuery) loadTask(ctx context.Context, query *TaskQuery, nodes []*Attachment, init func(*Attachment), assign func(*Attachment, *Task)) error {
+	ids := make([]uuid.UUID, 0, len(nodes))
+	nodeids := make(map[uuid.UUID][]*Attachment)
+	for i := range nodes {
+		if nodes[i].TaskID == nil {
+			continue
+		}
+		fk := *nodes[i].TaskID
+		if _, ok := nodeids[fk]; !ok {
+			ids = append(ids, fk)
+		}
+		nodeids[fk] = append(nodeids[fk], nodes[i])
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	query.Where(task.IDIn(ids...))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		nodes, ok := nodeids[n.ID]
+		if !ok {
+			return fmt.Errorf(`unexpected foreign-key "task_id" returned %v`, n.ID)
 		}
 		for i := range nodes {
 			assign(nodes[i], n)
@@ -534,6 +612,9 @@ func (_q *AttachmentQuery) querySpec() *sqlgraph.QuerySpec {
 		}
 		if _q.withConfiguration != nil {
 			_spec.Node.AddColumnOnce(attachment.FieldConfigurationID)
+		}
+		if _q.withTask != nil {
+			_spec.Node.AddColumnOnce(attachment.FieldTaskID)
 		}
 	}
 	if ps := _q.predicates; len(ps) > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/predicate"
 	"github.com/countersign/countersign/ent/skill"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/google/uuid"
 )
 
@@ -56,6 +57,32 @@ func (_u *AttachmentUpdate) SetNillableConfigurationID(v *uuid.UUID) *Attachment
 	if v != nil {
 		_u.SetConfigurationID(*v)
 	}
+	return _u
+}
+
+// ClearConfigurationID clears the value of the "configuration_id" field.
+func (_u *AttachmentUpdate) ClearConfigurationID() *AttachmentUpdate {
+	_u.mutation.ClearConfigurationID()
+	return _u
+}
+
+// SetTaskID sets the "task_id" field.
+func (_u *AttachmentUpdate) SetTaskID(v uuid.UUID) *AttachmentUpdate {
+	_u.mutation.SetTaskID(v)
+	return _u
+}
+
+// SetNillableTaskID sets the "task_id" field if the given value is not nil.
+func (_u *AttachmentUpdate) SetNillableTaskID(v *uuid.UUID) *AttachmentUpdate {
+	if v != nil {
+		_u.SetTaskID(*v)
+	}
+	return _u
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (_u *AttachmentUpdate) ClearTaskID() *AttachmentUpdate {
+	_u.mutation.ClearTaskID()
 	return _u
 }
 
@@ -118,6 +145,11 @@ func (_u *AttachmentUpdate) SetConfiguration(v *Configuration) *AttachmentUpdate
 	return _u.SetConfigurationID(v.ID)
 }
 
+// SetTask sets the "task" edge to the Task entity.
+func (_u *AttachmentUpdate) SetTask(v *Task) *AttachmentUpdate {
+	return _u.SetTaskID(v.ID)
+}
+
 // Mutation returns the AttachmentMutation object of the builder.
 func (_u *AttachmentUpdate) Mutation() *AttachmentMutation {
 	return _u.mutation
@@ -132,6 +164,12 @@ func (_u *AttachmentUpdate) ClearSkill() *AttachmentUpdate {
 // ClearConfiguration clears the "configuration" edge to the Configuration entity.
 func (_u *AttachmentUpdate) ClearConfiguration() *AttachmentUpdate {
 	_u.mutation.ClearConfiguration()
+	return _u
+}
+
+// ClearTask clears the "task" edge to the Task entity.
+func (_u *AttachmentUpdate) ClearTask() *AttachmentUpdate {
+	_u.mutation.ClearTask()
 	return _u
 }
 
@@ -166,9 +204,6 @@ func (_u *AttachmentUpdate) ExecX(ctx context.Context) {
 func (_u *AttachmentUpdate) check() error {
 	if _u.mutation.SkillCleared() && len(_u.mutation.SkillIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Attachment.skill"`)
-	}
-	if _u.mutation.ConfigurationCleared() && len(_u.mutation.ConfigurationIDs()) > 0 {
-		return errors.New(`ent: clearing a required unique edge "Attachment.configuration"`)
 	}
 	return nil
 }
@@ -255,6 +290,35 @@ func (_u *AttachmentUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
+	if _u.mutation.TaskCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: false,
+			Table:   attachment.TaskTable,
+			Columns: []string{attachment.TaskColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeUUID),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.TaskIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: false,
+			Table:   attachment.TaskTable,
+			Columns: []string{attachment.TaskColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeUUID),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{attachment.Label}
@@ -300,6 +364,32 @@ func (_u *AttachmentUpdateOne) SetNillableConfigurationID(v *uuid.UUID) *Attachm
 	if v != nil {
 		_u.SetConfigurationID(*v)
 	}
+	return _u
+}
+
+// ClearConfigurationID clears the value of the "configuration_id" field.
+func (_u *AttachmentUpdateOne) ClearConfigurationID() *AttachmentUpdateOne {
+	_u.mutation.ClearConfigurationID()
+	return _u
+}
+
+// SetTaskID sets the "task_id" field.
+func (_u *AttachmentUpdateOne) SetTaskID(v uuid.UUID) *AttachmentUpdateOne {
+	_u.mutation.SetTaskID(v)
+	return _u
+}
+
+// SetNillableTaskID sets the "task_id" field if the given value is not nil.
+func (_u *AttachmentUpdateOne) SetNillableTaskID(v *uuid.UUID) *AttachmentUpdateOne {
+	if v != nil {
+		_u.SetTaskID(*v)
+	}
+	return _u
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (_u *AttachmentUpdateOne) ClearTaskID() *AttachmentUpdateOne {
+	_u.mutation.ClearTaskID()
 	return _u
 }
 
@@ -362,6 +452,11 @@ func (_u *AttachmentUpdateOne) SetConfiguration(v *Configuration) *AttachmentUpd
 	return _u.SetConfigurationID(v.ID)
 }
 
+// SetTask sets the "task" edge to the Task entity.
+func (_u *AttachmentUpdateOne) SetTask(v *Task) *AttachmentUpdateOne {
+	return _u.SetTaskID(v.ID)
+}
+
 // Mutation returns the AttachmentMutation object of the builder.
 func (_u *AttachmentUpdateOne) Mutation() *AttachmentMutation {
 	return _u.mutation
@@ -376,6 +471,12 @@ func (_u *AttachmentUpdateOne) ClearSkill() *AttachmentUpdateOne {
 // ClearConfiguration clears the "configuration" edge to the Configuration entity.
 func (_u *AttachmentUpdateOne) ClearConfiguration() *AttachmentUpdateOne {
 	_u.mutation.ClearConfiguration()
+	return _u
+}
+
+// ClearTask clears the "task" edge to the Task entity.
+func (_u *AttachmentUpdateOne) ClearTask() *AttachmentUpdateOne {
+	_u.mutation.ClearTask()
 	return _u
 }
 
@@ -423,9 +524,6 @@ func (_u *AttachmentUpdateOne) ExecX(ctx context.Context) {
 func (_u *AttachmentUpdateOne) check() error {
 	if _u.mutation.SkillCleared() && len(_u.mutation.SkillIDs()) > 0 {
 		return errors.New(`ent: clearing a required unique edge "Attachment.skill"`)
-	}
-	if _u.mutation.ConfigurationCleared() && len(_u.mutation.ConfigurationIDs()) > 0 {
-		return errors.New(`ent: clearing a required unique edge "Attachment.configuration"`)
 	}
 	return nil
 }
@@ -522,6 +620,35 @@ func (_u *AttachmentUpdateOne) sqlSave(ctx context.Context) (_node *Attachment, 
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(configuration.FieldID, field.TypeUUID),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.TaskCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: false,
+			Table:   attachment.TaskTable,
+			Columns: []string{attachment.TaskColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeUUID),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.TaskIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.M2O,
+			Inverse: false,
+			Table:   attachment.TaskTable,
+			Columns: []string{attachment.TaskColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(task.FieldID, field.TypeUUID),
 			},
 		}
 		for _, k := range nodes {

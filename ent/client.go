@@ -39,7 +39,9 @@ import (
 	"github.com/countersign/countersign/ent/signincode"
 	"github.com/countersign/countersign/ent/skill"
 	"github.com/countersign/countersign/ent/skillrevision"
+	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
@@ -97,8 +99,12 @@ type Client struct {
 	Skill *SkillClient
 	// SkillRevision is the client for interacting with the SkillRevision builders.
 	SkillRevision *SkillRevisionClient
+	// Snippet is the client for interacting with the Snippet builders.
+	Snippet *SnippetClient
 	// Source is the client for interacting with the Source builders.
 	Source *SourceClient
+	// Task is the client for interacting with the Task builders.
+	Task *TaskClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
 	// ToolGroupSwitch is the client for interacting with the ToolGroupSwitch builders.
@@ -141,7 +147,9 @@ func (c *Client) init() {
 	c.SignInCode = NewSignInCodeClient(c.config)
 	c.Skill = NewSkillClient(c.config)
 	c.SkillRevision = NewSkillRevisionClient(c.config)
+	c.Snippet = NewSnippetClient(c.config)
 	c.Source = NewSourceClient(c.config)
+	c.Task = NewTaskClient(c.config)
 	c.Token = NewTokenClient(c.config)
 	c.ToolGroupSwitch = NewToolGroupSwitchClient(c.config)
 	c.ToolSwitch = NewToolSwitchClient(c.config)
@@ -261,7 +269,9 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SignInCode:       NewSignInCodeClient(cfg),
 		Skill:            NewSkillClient(cfg),
 		SkillRevision:    NewSkillRevisionClient(cfg),
+		Snippet:          NewSnippetClient(cfg),
 		Source:           NewSourceClient(cfg),
+		Task:             NewTaskClient(cfg),
 		Token:            NewTokenClient(cfg),
 		ToolGroupSwitch:  NewToolGroupSwitchClient(cfg),
 		ToolSwitch:       NewToolSwitchClient(cfg),
@@ -308,7 +318,9 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SignInCode:       NewSignInCodeClient(cfg),
 		Skill:            NewSkillClient(cfg),
 		SkillRevision:    NewSkillRevisionClient(cfg),
+		Snippet:          NewSnippetClient(cfg),
 		Source:           NewSourceClient(cfg),
+		Task:             NewTaskClient(cfg),
 		Token:            NewTokenClient(cfg),
 		ToolGroupSwitch:  NewToolGroupSwitchClient(cfg),
 		ToolSwitch:       NewToolSwitchClient(cfg),
@@ -346,7 +358,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
 		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Source, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch,
+		c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -360,7 +373,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
 		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Source, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch,
+		c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -415,8 +429,12 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Skill.mutate(ctx, m)
 	case *SkillRevisionMutation:
 		return c.SkillRevision.mutate(ctx, m)
+	case *SnippetMutation:
+		return c.Snippet.mutate(ctx, m)
 	case *SourceMutation:
 		return c.Source.mutate(ctx, m)
+	case *TaskMutation:
+		return c.Task.mutate(ctx, m)
 	case *TokenMutation:
 		return c.Token.mutate(ctx, m)
 	case *ToolGroupSwitchMutation:
@@ -728,6 +746,22 @@ func (c *AttachmentClient) QueryConfiguration(_m *Attachment) *ConfigurationQuer
 			sqlgraph.From(attachment.Table, attachment.FieldID, id),
 			sqlgraph.To(configuration.Table, configuration.FieldID),
 			sqlgraph.Edge(sqlgraph.M2O, false, attachment.ConfigurationTable, attachment.ConfigurationColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryTask queries the task edge of a Attachment.
+func (c *AttachmentClient) QueryTask(_m *Attachment) *TaskQuery {
+	query := (&TaskClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(attachment.Table, attachment.FieldID, id),
+			sqlgraph.To(task.Table, task.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, attachment.TaskTable, attachment.TaskColumn),
 		)
 		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
 		return fromV, nil
@@ -3745,6 +3779,139 @@ func (c *SkillRevisionClient) mutate(ctx context.Context, m *SkillRevisionMutati
 	}
 }
 
+// SnippetClient is a client for the Snippet schema.
+type SnippetClient struct {
+	config
+}
+
+// NewSnippetClient returns a client for the Snippet from the given config.
+func NewSnippetClient(c config) *SnippetClient {
+	return &SnippetClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `snippet.Hooks(f(g(h())))`.
+func (c *SnippetClient) Use(hooks ...Hook) {
+	c.hooks.Snippet = append(c.hooks.Snippet, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `snippet.Intercept(f(g(h())))`.
+func (c *SnippetClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Snippet = append(c.inters.Snippet, interceptors...)
+}
+
+// Create returns a builder for creating a Snippet entity.
+func (c *SnippetClient) Create() *SnippetCreate {
+	mutation := newSnippetMutation(c.config, OpCreate)
+	return &SnippetCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Snippet entities.
+func (c *SnippetClient) CreateBulk(builders ...*SnippetCreate) *SnippetCreateBulk {
+	return &SnippetCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SnippetClient) MapCreateBulk(slice any, setFunc func(*SnippetCreate, int)) *SnippetCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SnippetCreateBulk{err: fmt.Errorf("calling to SnippetClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SnippetCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SnippetCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Snippet.
+func (c *SnippetClient) Update() *SnippetUpdate {
+	mutation := newSnippetMutation(c.config, OpUpdate)
+	return &SnippetUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SnippetClient) UpdateOne(_m *Snippet) *SnippetUpdateOne {
+	mutation := newSnippetMutation(c.config, OpUpdateOne, withSnippet(_m))
+	return &SnippetUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SnippetClient) UpdateOneID(id uuid.UUID) *SnippetUpdateOne {
+	mutation := newSnippetMutation(c.config, OpUpdateOne, withSnippetID(id))
+	return &SnippetUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Snippet.
+func (c *SnippetClient) Delete() *SnippetDelete {
+	mutation := newSnippetMutation(c.config, OpDelete)
+	return &SnippetDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SnippetClient) DeleteOne(_m *Snippet) *SnippetDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SnippetClient) DeleteOneID(id uuid.UUID) *SnippetDeleteOne {
+	builder := c.Delete().Where(snippet.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SnippetDeleteOne{builder}
+}
+
+// Query returns a query builder for Snippet.
+func (c *SnippetClient) Query() *SnippetQuery {
+	return &SnippetQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSnippet},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Snippet entity by its id.
+func (c *SnippetClient) Get(ctx context.Context, id uuid.UUID) (*Snippet, error) {
+	return c.Query().Where(snippet.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SnippetClient) GetX(ctx context.Context, id uuid.UUID) *Snippet {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SnippetClient) Hooks() []Hook {
+	return c.hooks.Snippet
+}
+
+// Interceptors returns the client interceptors.
+func (c *SnippetClient) Interceptors() []Interceptor {
+	return c.inters.Snippet
+}
+
+func (c *SnippetClient) mutate(ctx context.Context, m *SnippetMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SnippetCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SnippetUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SnippetUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SnippetDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Snippet mutation op: %q", m.Op())
+	}
+}
+
 // SourceClient is a client for the Source schema.
 type SourceClient struct {
 	config
@@ -3875,6 +4042,155 @@ func (c *SourceClient) mutate(ctx context.Context, m *SourceMutation) (Value, er
 		return (&SourceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Source mutation op: %q", m.Op())
+	}
+}
+
+// TaskClient is a client for the Task schema.
+type TaskClient struct {
+	config
+}
+
+// NewTaskClient returns a client for the Task from the given config.
+func NewTaskClient(c config) *TaskClient {
+	return &TaskClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `task.Hooks(f(g(h())))`.
+func (c *TaskClient) Use(hooks ...Hook) {
+	c.hooks.Task = append(c.hooks.Task, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `task.Intercept(f(g(h())))`.
+func (c *TaskClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Task = append(c.inters.Task, interceptors...)
+}
+
+// Create returns a builder for creating a Task entity.
+func (c *TaskClient) Create() *TaskCreate {
+	mutation := newTaskMutation(c.config, OpCreate)
+	return &TaskCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Task entities.
+func (c *TaskClient) CreateBulk(builders ...*TaskCreate) *TaskCreateBulk {
+	return &TaskCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TaskClient) MapCreateBulk(slice any, setFunc func(*TaskCreate, int)) *TaskCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TaskCreateBulk{err: fmt.Errorf("calling to TaskClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TaskCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TaskCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Task.
+func (c *TaskClient) Update() *TaskUpdate {
+	mutation := newTaskMutation(c.config, OpUpdate)
+	return &TaskUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TaskClient) UpdateOne(_m *Task) *TaskUpdateOne {
+	mutation := newTaskMutation(c.config, OpUpdateOne, withTask(_m))
+	return &TaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TaskClient) UpdateOneID(id uuid.UUID) *TaskUpdateOne {
+	mutation := newTaskMutation(c.config, OpUpdateOne, withTaskID(id))
+	return &TaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Task.
+func (c *TaskClient) Delete() *TaskDelete {
+	mutation := newTaskMutation(c.config, OpDelete)
+	return &TaskDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TaskClient) DeleteOne(_m *Task) *TaskDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TaskClient) DeleteOneID(id uuid.UUID) *TaskDeleteOne {
+	builder := c.Delete().Where(task.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TaskDeleteOne{builder}
+}
+
+// Query returns a query builder for Task.
+func (c *TaskClient) Query() *TaskQuery {
+	return &TaskQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTask},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Task entity by its id.
+func (c *TaskClient) Get(ctx context.Context, id uuid.UUID) (*Task, error) {
+	return c.Query().Where(task.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TaskClient) GetX(ctx context.Context, id uuid.UUID) *Task {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryConfiguration queries the configuration edge of a Task.
+func (c *TaskClient) QueryConfiguration(_m *Task) *ConfigurationQuery {
+	query := (&ConfigurationClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(task.Table, task.FieldID, id),
+			sqlgraph.To(configuration.Table, configuration.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, task.ConfigurationTable, task.ConfigurationColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *TaskClient) Hooks() []Hook {
+	return c.hooks.Task
+}
+
+// Interceptors returns the client interceptors.
+func (c *TaskClient) Interceptors() []Interceptor {
+	return c.inters.Task
+}
+
+func (c *TaskClient) mutate(ctx context.Context, m *TaskMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TaskCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TaskUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TaskUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TaskDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Task mutation op: %q", m.Op())
 	}
 }
 
@@ -4432,14 +4748,14 @@ type (
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
-		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolGroupSwitch,
-		ToolSwitch, User []ent.Hook
+		Setting, SignInCode, Skill, SkillRevision, Snippet, Source, Task, Token,
+		ToolGroupSwitch, ToolSwitch, User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
-		Setting, SignInCode, Skill, SkillRevision, Source, Token, ToolGroupSwitch,
-		ToolSwitch, User []ent.Interceptor
+		Setting, SignInCode, Skill, SkillRevision, Snippet, Source, Task, Token,
+		ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
 	}
 )

@@ -35,6 +35,8 @@ type Configuration struct {
 	RequireSecondApprover bool `json:"require_second_approver,omitempty"`
 	// RULES N2
 	SnippetsInCallerSystemMessage bool `json:"snippets_in_caller_system_message,omitempty"`
+	// JSON list, in the order in which they join (RULES N5)
+	SnippetIds string `json:"snippet_ids,omitempty"`
 	// 0 leaves it to the settings
 	MaxIterations int `json:"max_iterations,omitempty"`
 	// JSON list; empty allows every person (RULES I6)
@@ -78,7 +80,7 @@ func (*Configuration) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldRevision:
 			values[i] = new(sql.NullInt64)
-		case configuration.FieldName, configuration.FieldModel, configuration.FieldSystemPrompt, configuration.FieldAllowedToolGroups, configuration.FieldAllowedUserIds:
+		case configuration.FieldName, configuration.FieldModel, configuration.FieldSystemPrompt, configuration.FieldAllowedToolGroups, configuration.FieldSnippetIds, configuration.FieldAllowedUserIds:
 			values[i] = new(sql.NullString)
 		case configuration.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -152,6 +154,12 @@ func (_m *Configuration) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field snippets_in_caller_system_message", values[i])
 			} else if value.Valid {
 				_m.SnippetsInCallerSystemMessage = value.Bool
+			}
+		case configuration.FieldSnippetIds:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field snippet_ids", values[i])
+			} else if value.Valid {
+				_m.SnippetIds = value.String
 			}
 		case configuration.FieldMaxIterations:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -241,6 +249,9 @@ func (_m *Configuration) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("snippets_in_caller_system_message=")
 	builder.WriteString(fmt.Sprintf("%v", _m.SnippetsInCallerSystemMessage))
+	builder.WriteString(", ")
+	builder.WriteString("snippet_ids=")
+	builder.WriteString(_m.SnippetIds)
 	builder.WriteString(", ")
 	builder.WriteString("max_iterations=")
 	builder.WriteString(fmt.Sprintf("%v", _m.MaxIterations))

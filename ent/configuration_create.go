@@ -110,6 +110,20 @@ func (_c *ConfigurationCreate) SetNillableSnippetsInCallerSystemMessage(v *bool)
 	return _c
 }
 
+// SetSnippetIds sets the "snippet_ids" field.
+func (_c *ConfigurationCreate) SetSnippetIds(v string) *ConfigurationCreate {
+	_c.mutation.SetSnippetIds(v)
+	return _c
+}
+
+// SetNillableSnippetIds sets the "snippet_ids" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableSnippetIds(v *string) *ConfigurationCreate {
+	if v != nil {
+		_c.SetSnippetIds(*v)
+	}
+	return _c
+}
+
 // SetMaxIterations sets the "max_iterations" field.
 func (_c *ConfigurationCreate) SetMaxIterations(v int) *ConfigurationCreate {
 	_c.mutation.SetMaxIterations(v)
@@ -327,6 +341,10 @@ func (_c *ConfigurationCreate) createSpec() (*Configuration, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.SnippetsInCallerSystemMessage(); ok {
 		_spec.SetField(configuration.FieldSnippetsInCallerSystemMessage, field.TypeBool, value)
 		_node.SnippetsInCallerSystemMessage = value
+	}
+	if value, ok := _c.mutation.SnippetIds(); ok {
+		_spec.SetField(configuration.FieldSnippetIds, field.TypeString, value)
+		_node.SnippetIds = value
 	}
 	if value, ok := _c.mutation.MaxIterations(); ok {
 		_spec.SetField(configuration.FieldMaxIterations, field.TypeInt, value)

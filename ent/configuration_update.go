@@ -155,6 +155,26 @@ func (_u *ConfigurationUpdate) SetNillableSnippetsInCallerSystemMessage(v *bool)
 	return _u
 }
 
+// SetSnippetIds sets the "snippet_ids" field.
+func (_u *ConfigurationUpdate) SetSnippetIds(v string) *ConfigurationUpdate {
+	_u.mutation.SetSnippetIds(v)
+	return _u
+}
+
+// SetNillableSnippetIds sets the "snippet_ids" field if the given value is not nil.
+func (_u *ConfigurationUpdate) SetNillableSnippetIds(v *string) *ConfigurationUpdate {
+	if v != nil {
+		_u.SetSnippetIds(*v)
+	}
+	return _u
+}
+
+// ClearSnippetIds clears the value of the "snippet_ids" field.
+func (_u *ConfigurationUpdate) ClearSnippetIds() *ConfigurationUpdate {
+	_u.mutation.ClearSnippetIds()
+	return _u
+}
+
 // SetMaxIterations sets the "max_iterations" field.
 func (_u *ConfigurationUpdate) SetMaxIterations(v int) *ConfigurationUpdate {
 	_u.mutation.ResetMaxIterations()
@@ -320,6 +340,12 @@ func (_u *ConfigurationUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if value, ok := _u.mutation.SnippetsInCallerSystemMessage(); ok {
 		_spec.SetField(configuration.FieldSnippetsInCallerSystemMessage, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SnippetIds(); ok {
+		_spec.SetField(configuration.FieldSnippetIds, field.TypeString, value)
+	}
+	if _u.mutation.SnippetIdsCleared() {
+		_spec.ClearField(configuration.FieldSnippetIds, field.TypeString)
 	}
 	if value, ok := _u.mutation.MaxIterations(); ok {
 		_spec.SetField(configuration.FieldMaxIterations, field.TypeInt, value)
@@ -513,6 +539,26 @@ func (_u *ConfigurationUpdateOne) SetNillableSnippetsInCallerSystemMessage(v *bo
 	if v != nil {
 		_u.SetSnippetsInCallerSystemMessage(*v)
 	}
+	return _u
+}
+
+// SetSnippetIds sets the "snippet_ids" field.
+func (_u *ConfigurationUpdateOne) SetSnippetIds(v string) *ConfigurationUpdateOne {
+	_u.mutation.SetSnippetIds(v)
+	return _u
+}
+
+// SetNillableSnippetIds sets the "snippet_ids" field if the given value is not nil.
+func (_u *ConfigurationUpdateOne) SetNillableSnippetIds(v *string) *ConfigurationUpdateOne {
+	if v != nil {
+		_u.SetSnippetIds(*v)
+	}
+	return _u
+}
+
+// ClearSnippetIds clears the value of the "snippet_ids" field.
+func (_u *ConfigurationUpdateOne) ClearSnippetIds() *ConfigurationUpdateOne {
+	_u.mutation.ClearSnippetIds()
 	return _u
 }
 
@@ -711,6 +757,12 @@ func (_u *ConfigurationUpdateOne) sqlSave(ctx context.Context) (_node *Configura
 	}
 	if value, ok := _u.mutation.SnippetsInCallerSystemMessage(); ok {
 		_spec.SetField(configuration.FieldSnippetsInCallerSystemMessage, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SnippetIds(); ok {
+		_spec.SetField(configuration.FieldSnippetIds, field.TypeString, value)
+	}
+	if _u.mutation.SnippetIdsCleared() {
+		_spec.ClearField(configuration.FieldSnippetIds, field.TypeString)
 	}
 	if value, ok := _u.mutation.MaxIterations(); ok {
 		_spec.SetField(configuration.FieldMaxIterations, field.TypeInt, value)

@@ -35,7 +35,9 @@ import (
 	"github.com/countersign/countersign/ent/signincode"
 	"github.com/countersign/countersign/ent/skill"
 	"github.com/countersign/countersign/ent/skillrevision"
+	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
@@ -123,7 +125,9 @@ func checkColumn(t, c string) error {
 			signincode.Table:       signincode.ValidColumn,
 			skill.Table:            skill.ValidColumn,
 			skillrevision.Table:    skillrevision.ValidColumn,
+			snippet.Table:          snippet.ValidColumn,
 			source.Table:           source.ValidColumn,
+			task.Table:             task.ValidColumn,
 			token.Table:            token.ValidColumn,
 			toolgroupswitch.Table:  toolgroupswitch.ValidColumn,
 			toolswitch.Table:       toolswitch.ValidColumn,

@@ -35,7 +35,9 @@ import (
 	"github.com/countersign/countersign/ent/signincode"
 	"github.com/countersign/countersign/ent/skill"
 	"github.com/countersign/countersign/ent/skillrevision"
+	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
@@ -75,7 +77,9 @@ const (
 	TypeSignInCode       = "SignInCode"
 	TypeSkill            = "Skill"
 	TypeSkillRevision    = "SkillRevision"
+	TypeSnippet          = "Snippet"
 	TypeSource           = "Source"
+	TypeTask             = "Task"
 	TypeToken            = "Token"
 	TypeToolGroupSwitch  = "ToolGroupSwitch"
 	TypeToolSwitch       = "ToolSwitch"
@@ -1451,6 +1455,8 @@ type AttachmentMutation struct {
 	clearedskill         bool
 	configuration        *uuid.UUID
 	clearedconfiguration bool
+	task                 *uuid.UUID
+	clearedtask          bool
 	done                 bool
 	oldValue             func(context.Context) (*Attachment, error)
 	predicates           []predicate.Attachment
@@ -1613,7 +1619,7 @@ func (m *AttachmentMutation) ConfigurationID() (r uuid.UUID, exists bool) {
 // OldConfigurationID returns the old "configuration_id" field's value of the Attachment entity.
 // If the Attachment object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *AttachmentMutation) OldConfigurationID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *AttachmentMutation) OldConfigurationID(ctx context.Context) (v *uuid.UUID, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldConfigurationID is only allowed on UpdateOne operations")
 	}
@@ -1627,9 +1633,71 @@ func (m *AttachmentMutation) OldConfigurationID(ctx context.Context) (v uuid.UUI
 	return oldValue.ConfigurationID, nil
 }
 
+// ClearConfigurationID clears the value of the "configuration_id" field.
+func (m *AttachmentMutation) ClearConfigurationID() {
+	m.configuration = nil
+	m.clearedFields[attachment.FieldConfigurationID] = struct{}{}
+}
+
+// ConfigurationIDCleared returns if the "configuration_id" field was cleared in this mutation.
+func (m *AttachmentMutation) ConfigurationIDCleared() bool {
+	_, ok := m.clearedFields[attachment.FieldConfigurationID]
+	return ok
+}
+
 // ResetConfigurationID resets all changes to the "configuration_id" field.
 func (m *AttachmentMutation) ResetConfigurationID() {
 	m.configuration = nil
+	delete(m.clearedFields, attachment.FieldConfigurationID)
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *AttachmentMutation) SetTaskID(u uuid.UUID) {
+	m.task = &u
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *AttachmentMutation) TaskID() (r uuid.UUID, exists bool) {
+	v := m.task
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the Attachment entity.
+// If the Attachment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttachmentMutation) OldTaskID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (m *AttachmentMutation) ClearTaskID() {
+	m.task = nil
+	m.clearedFields[attachment.FieldTaskID] = struct{}{}
+}
+
+// TaskIDCleared returns if the "task_id" field was cleared in this mutation.
+func (m *AttachmentMutation) TaskIDCleared() bool {
+	_, ok := m.clearedFields[attachment.FieldTaskID]
+	return ok
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *AttachmentMutation) ResetTaskID() {
+	m.task = nil
+	delete(m.clearedFields, attachment.FieldTaskID)
 }
 
 // SetLoadMode sets the "load_mode" field.
@@ -1795,7 +1863,7 @@ func (m *AttachmentMutation) ClearConfiguration() {
 
 // ConfigurationCleared reports if the "configuration" edge to the Configuration entity was cleared.
 func (m *AttachmentMutation) ConfigurationCleared() bool {
-	return m.clearedconfiguration
+	return m.ConfigurationIDCleared() || m.clearedconfiguration
 }
 
 // ConfigurationIDs returns the "configuration" edge IDs in the mutation.
@@ -1812,6 +1880,33 @@ func (m *AttachmentMutation) ConfigurationIDs() (ids []uuid.UUID) {
 func (m *AttachmentMutation) ResetConfiguration() {
 	m.configuration = nil
 	m.clearedconfiguration = false
+}
+
+// ClearTask clears the "task" edge to the Task entity.
+func (m *AttachmentMutation) ClearTask() {
+	m.clearedtask = true
+	m.clearedFields[attachment.FieldTaskID] = struct{}{}
+}
+
+// TaskCleared reports if the "task" edge to the Task entity was cleared.
+func (m *AttachmentMutation) TaskCleared() bool {
+	return m.TaskIDCleared() || m.clearedtask
+}
+
+// TaskIDs returns the "task" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// TaskID instead. It exists only for internal usage by the builders.
+func (m *AttachmentMutation) TaskIDs() (ids []uuid.UUID) {
+	if id := m.task; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetTask resets all changes to the "task" edge.
+func (m *AttachmentMutation) ResetTask() {
+	m.task = nil
+	m.clearedtask = false
 }
 
 // Where appends a list predicates to the AttachmentMutation builder.
@@ -1848,12 +1943,15 @@ func (m *AttachmentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AttachmentMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.skill != nil {
 		fields = append(fields, attachment.FieldSkillID)
 	}
 	if m.configuration != nil {
 		fields = append(fields, attachment.FieldConfigurationID)
+	}
+	if m.task != nil {
+		fields = append(fields, attachment.FieldTaskID)
 	}
 	if m.load_mode != nil {
 		fields = append(fields, attachment.FieldLoadMode)
@@ -1876,6 +1974,8 @@ func (m *AttachmentMutation) Field(name string) (ent.Value, bool) {
 		return m.SkillID()
 	case attachment.FieldConfigurationID:
 		return m.ConfigurationID()
+	case attachment.FieldTaskID:
+		return m.TaskID()
 	case attachment.FieldLoadMode:
 		return m.LoadMode()
 	case attachment.FieldPosition:
@@ -1895,6 +1995,8 @@ func (m *AttachmentMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldSkillID(ctx)
 	case attachment.FieldConfigurationID:
 		return m.OldConfigurationID(ctx)
+	case attachment.FieldTaskID:
+		return m.OldTaskID(ctx)
 	case attachment.FieldLoadMode:
 		return m.OldLoadMode(ctx)
 	case attachment.FieldPosition:
@@ -1923,6 +2025,13 @@ func (m *AttachmentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetConfigurationID(v)
+		return nil
+	case attachment.FieldTaskID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
 		return nil
 	case attachment.FieldLoadMode:
 		v, ok := value.(string)
@@ -1989,7 +2098,14 @@ func (m *AttachmentMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *AttachmentMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(attachment.FieldConfigurationID) {
+		fields = append(fields, attachment.FieldConfigurationID)
+	}
+	if m.FieldCleared(attachment.FieldTaskID) {
+		fields = append(fields, attachment.FieldTaskID)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -2002,6 +2118,14 @@ func (m *AttachmentMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *AttachmentMutation) ClearField(name string) error {
+	switch name {
+	case attachment.FieldConfigurationID:
+		m.ClearConfigurationID()
+		return nil
+	case attachment.FieldTaskID:
+		m.ClearTaskID()
+		return nil
+	}
 	return fmt.Errorf("unknown Attachment nullable field %s", name)
 }
 
@@ -2014,6 +2138,9 @@ func (m *AttachmentMutation) ResetField(name string) error {
 		return nil
 	case attachment.FieldConfigurationID:
 		m.ResetConfigurationID()
+		return nil
+	case attachment.FieldTaskID:
+		m.ResetTaskID()
 		return nil
 	case attachment.FieldLoadMode:
 		m.ResetLoadMode()
@@ -2030,12 +2157,15 @@ func (m *AttachmentMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *AttachmentMutation) AddedEdges() []string {
-	edges := make([]string, 0, 2)
+	edges := make([]string, 0, 3)
 	if m.skill != nil {
 		edges = append(edges, attachment.EdgeSkill)
 	}
 	if m.configuration != nil {
 		edges = append(edges, attachment.EdgeConfiguration)
+	}
+	if m.task != nil {
+		edges = append(edges, attachment.EdgeTask)
 	}
 	return edges
 }
@@ -2052,13 +2182,17 @@ func (m *AttachmentMutation) AddedIDs(name string) []ent.Value {
 		if id := m.configuration; id != nil {
 			return []ent.Value{*id}
 		}
+	case attachment.EdgeTask:
+		if id := m.task; id != nil {
+			return []ent.Value{*id}
+		}
 	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *AttachmentMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 2)
+	edges := make([]string, 0, 3)
 	return edges
 }
 
@@ -2070,12 +2204,15 @@ func (m *AttachmentMutation) RemovedIDs(name string) []ent.Value {
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *AttachmentMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 2)
+	edges := make([]string, 0, 3)
 	if m.clearedskill {
 		edges = append(edges, attachment.EdgeSkill)
 	}
 	if m.clearedconfiguration {
 		edges = append(edges, attachment.EdgeConfiguration)
+	}
+	if m.clearedtask {
+		edges = append(edges, attachment.EdgeTask)
 	}
 	return edges
 }
@@ -2088,6 +2225,8 @@ func (m *AttachmentMutation) EdgeCleared(name string) bool {
 		return m.clearedskill
 	case attachment.EdgeConfiguration:
 		return m.clearedconfiguration
+	case attachment.EdgeTask:
+		return m.clearedtask
 	}
 	return false
 }
@@ -2102,6 +2241,9 @@ func (m *AttachmentMutation) ClearEdge(name string) error {
 	case attachment.EdgeConfiguration:
 		m.ClearConfiguration()
 		return nil
+	case attachment.EdgeTask:
+		m.ClearTask()
+		return nil
 	}
 	return fmt.Errorf("unknown Attachment unique edge %s", name)
 }
@@ -2115,6 +2257,9 @@ func (m *AttachmentMutation) ResetEdge(name string) error {
 		return nil
 	case attachment.EdgeConfiguration:
 		m.ResetConfiguration()
+		return nil
+	case attachment.EdgeTask:
+		m.ResetTask()
 		return nil
 	}
 	return fmt.Errorf("unknown Attachment edge %s", name)
@@ -5125,6 +5270,7 @@ type ConfigurationMutation struct {
 	allowed_tool_groups               *string
 	require_second_approver           *bool
 	snippets_in_caller_system_message *bool
+	snippet_ids                       *string
 	max_iterations                    *int
 	addmax_iterations                 *int
 	allowed_user_ids                  *string
@@ -5564,6 +5710,55 @@ func (m *ConfigurationMutation) ResetSnippetsInCallerSystemMessage() {
 	m.snippets_in_caller_system_message = nil
 }
 
+// SetSnippetIds sets the "snippet_ids" field.
+func (m *ConfigurationMutation) SetSnippetIds(s string) {
+	m.snippet_ids = &s
+}
+
+// SnippetIds returns the value of the "snippet_ids" field in the mutation.
+func (m *ConfigurationMutation) SnippetIds() (r string, exists bool) {
+	v := m.snippet_ids
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSnippetIds returns the old "snippet_ids" field's value of the Configuration entity.
+// If the Configuration object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfigurationMutation) OldSnippetIds(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSnippetIds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSnippetIds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSnippetIds: %w", err)
+	}
+	return oldValue.SnippetIds, nil
+}
+
+// ClearSnippetIds clears the value of the "snippet_ids" field.
+func (m *ConfigurationMutation) ClearSnippetIds() {
+	m.snippet_ids = nil
+	m.clearedFields[configuration.FieldSnippetIds] = struct{}{}
+}
+
+// SnippetIdsCleared returns if the "snippet_ids" field was cleared in this mutation.
+func (m *ConfigurationMutation) SnippetIdsCleared() bool {
+	_, ok := m.clearedFields[configuration.FieldSnippetIds]
+	return ok
+}
+
+// ResetSnippetIds resets all changes to the "snippet_ids" field.
+func (m *ConfigurationMutation) ResetSnippetIds() {
+	m.snippet_ids = nil
+	delete(m.clearedFields, configuration.FieldSnippetIds)
+}
+
 // SetMaxIterations sets the "max_iterations" field.
 func (m *ConfigurationMutation) SetMaxIterations(i int) {
 	m.max_iterations = &i
@@ -5822,7 +6017,7 @@ func (m *ConfigurationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ConfigurationMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 13)
 	if m.name != nil {
 		fields = append(fields, configuration.FieldName)
 	}
@@ -5846,6 +6041,9 @@ func (m *ConfigurationMutation) Fields() []string {
 	}
 	if m.snippets_in_caller_system_message != nil {
 		fields = append(fields, configuration.FieldSnippetsInCallerSystemMessage)
+	}
+	if m.snippet_ids != nil {
+		fields = append(fields, configuration.FieldSnippetIds)
 	}
 	if m.max_iterations != nil {
 		fields = append(fields, configuration.FieldMaxIterations)
@@ -5883,6 +6081,8 @@ func (m *ConfigurationMutation) Field(name string) (ent.Value, bool) {
 		return m.RequireSecondApprover()
 	case configuration.FieldSnippetsInCallerSystemMessage:
 		return m.SnippetsInCallerSystemMessage()
+	case configuration.FieldSnippetIds:
+		return m.SnippetIds()
 	case configuration.FieldMaxIterations:
 		return m.MaxIterations()
 	case configuration.FieldAllowedUserIds:
@@ -5916,6 +6116,8 @@ func (m *ConfigurationMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldRequireSecondApprover(ctx)
 	case configuration.FieldSnippetsInCallerSystemMessage:
 		return m.OldSnippetsInCallerSystemMessage(ctx)
+	case configuration.FieldSnippetIds:
+		return m.OldSnippetIds(ctx)
 	case configuration.FieldMaxIterations:
 		return m.OldMaxIterations(ctx)
 	case configuration.FieldAllowedUserIds:
@@ -5988,6 +6190,13 @@ func (m *ConfigurationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSnippetsInCallerSystemMessage(v)
+		return nil
+	case configuration.FieldSnippetIds:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSnippetIds(v)
 		return nil
 	case configuration.FieldMaxIterations:
 		v, ok := value.(int)
@@ -6089,6 +6298,9 @@ func (m *ConfigurationMutation) ClearedFields() []string {
 	if m.FieldCleared(configuration.FieldAllowedToolGroups) {
 		fields = append(fields, configuration.FieldAllowedToolGroups)
 	}
+	if m.FieldCleared(configuration.FieldSnippetIds) {
+		fields = append(fields, configuration.FieldSnippetIds)
+	}
 	if m.FieldCleared(configuration.FieldAllowedUserIds) {
 		fields = append(fields, configuration.FieldAllowedUserIds)
 	}
@@ -6108,6 +6320,9 @@ func (m *ConfigurationMutation) ClearField(name string) error {
 	switch name {
 	case configuration.FieldAllowedToolGroups:
 		m.ClearAllowedToolGroups()
+		return nil
+	case configuration.FieldSnippetIds:
+		m.ClearSnippetIds()
 		return nil
 	case configuration.FieldAllowedUserIds:
 		m.ClearAllowedUserIds()
@@ -6143,6 +6358,9 @@ func (m *ConfigurationMutation) ResetField(name string) error {
 		return nil
 	case configuration.FieldSnippetsInCallerSystemMessage:
 		m.ResetSnippetsInCallerSystemMessage()
+		return nil
+	case configuration.FieldSnippetIds:
+		m.ResetSnippetIds()
 		return nil
 	case configuration.FieldMaxIterations:
 		m.ResetMaxIterations()
@@ -10698,6 +10916,7 @@ type RunMutation struct {
 	answer               *string
 	invocation           *string
 	invoked_skill_id     *uuid.UUID
+	task_id              *uuid.UUID
 	forced_skill_ids     *string
 	skill_allow_list     *string
 	caller_tools         *string
@@ -11258,6 +11477,55 @@ func (m *RunMutation) InvokedSkillIDCleared() bool {
 func (m *RunMutation) ResetInvokedSkillID() {
 	m.invoked_skill_id = nil
 	delete(m.clearedFields, run.FieldInvokedSkillID)
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *RunMutation) SetTaskID(u uuid.UUID) {
+	m.task_id = &u
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *RunMutation) TaskID() (r uuid.UUID, exists bool) {
+	v := m.task_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldTaskID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (m *RunMutation) ClearTaskID() {
+	m.task_id = nil
+	m.clearedFields[run.FieldTaskID] = struct{}{}
+}
+
+// TaskIDCleared returns if the "task_id" field was cleared in this mutation.
+func (m *RunMutation) TaskIDCleared() bool {
+	_, ok := m.clearedFields[run.FieldTaskID]
+	return ok
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *RunMutation) ResetTaskID() {
+	m.task_id = nil
+	delete(m.clearedFields, run.FieldTaskID)
 }
 
 // SetForcedSkillIds sets the "forced_skill_ids" field.
@@ -12323,7 +12591,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 30)
+	fields := make([]string, 0, 31)
 	if m.status != nil {
 		fields = append(fields, run.FieldStatus)
 	}
@@ -12353,6 +12621,9 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.invoked_skill_id != nil {
 		fields = append(fields, run.FieldInvokedSkillID)
+	}
+	if m.task_id != nil {
+		fields = append(fields, run.FieldTaskID)
 	}
 	if m.forced_skill_ids != nil {
 		fields = append(fields, run.FieldForcedSkillIds)
@@ -12442,6 +12713,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.Invocation()
 	case run.FieldInvokedSkillID:
 		return m.InvokedSkillID()
+	case run.FieldTaskID:
+		return m.TaskID()
 	case run.FieldForcedSkillIds:
 		return m.ForcedSkillIds()
 	case run.FieldSkillAllowList:
@@ -12511,6 +12784,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldInvocation(ctx)
 	case run.FieldInvokedSkillID:
 		return m.OldInvokedSkillID(ctx)
+	case run.FieldTaskID:
+		return m.OldTaskID(ctx)
 	case run.FieldForcedSkillIds:
 		return m.OldForcedSkillIds(ctx)
 	case run.FieldSkillAllowList:
@@ -12629,6 +12904,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetInvokedSkillID(v)
+		return nil
+	case run.FieldTaskID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
 		return nil
 	case run.FieldForcedSkillIds:
 		v, ok := value.(string)
@@ -12854,6 +13136,9 @@ func (m *RunMutation) ClearedFields() []string {
 	if m.FieldCleared(run.FieldInvokedSkillID) {
 		fields = append(fields, run.FieldInvokedSkillID)
 	}
+	if m.FieldCleared(run.FieldTaskID) {
+		fields = append(fields, run.FieldTaskID)
+	}
 	if m.FieldCleared(run.FieldForcedSkillIds) {
 		fields = append(fields, run.FieldForcedSkillIds)
 	}
@@ -12927,6 +13212,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldInvokedSkillID:
 		m.ClearInvokedSkillID()
+		return nil
+	case run.FieldTaskID:
+		m.ClearTaskID()
 		return nil
 	case run.FieldForcedSkillIds:
 		m.ClearForcedSkillIds()
@@ -13010,6 +13298,9 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldInvokedSkillID:
 		m.ResetInvokedSkillID()
+		return nil
+	case run.FieldTaskID:
+		m.ResetTaskID()
 		return nil
 	case run.FieldForcedSkillIds:
 		m.ResetForcedSkillIds()
@@ -18181,6 +18472,698 @@ func (m *SkillRevisionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown SkillRevision edge %s", name)
 }
 
+// SnippetMutation represents an operation that mutates the Snippet nodes in the graph.
+type SnippetMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	name          *string
+	text          *string
+	mark          *string
+	revision      *int
+	addrevision   *int
+	editor_id     *uuid.UUID
+	created_at    *time.Time
+	updated_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*Snippet, error)
+	predicates    []predicate.Snippet
+}
+
+var _ ent.Mutation = (*SnippetMutation)(nil)
+
+// snippetOption allows management of the mutation configuration using functional options.
+type snippetOption func(*SnippetMutation)
+
+// newSnippetMutation creates new mutation for the Snippet entity.
+func newSnippetMutation(c config, op Op, opts ...snippetOption) *SnippetMutation {
+	m := &SnippetMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSnippet,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSnippetID sets the ID field of the mutation.
+func withSnippetID(id uuid.UUID) snippetOption {
+	return func(m *SnippetMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Snippet
+		)
+		m.oldValue = func(ctx context.Context) (*Snippet, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Snippet.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSnippet sets the old Snippet of the mutation.
+func withSnippet(node *Snippet) snippetOption {
+	return func(m *SnippetMutation) {
+		m.oldValue = func(context.Context) (*Snippet, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SnippetMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SnippetMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Snippet entities.
+func (m *SnippetMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SnippetMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SnippetMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Snippet.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetName sets the "name" field.
+func (m *SnippetMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *SnippetMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the Snippet entity.
+// If the Snippet object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SnippetMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *SnippetMutation) ResetName() {
+	m.name = nil
+}
+
+// SetText sets the "text" field.
+func (m *SnippetMutation) SetText(s string) {
+	m.text = &s
+}
+
+// Text returns the value of the "text" field in the mutation.
+func (m *SnippetMutation) Text() (r string, exists bool) {
+	v := m.text
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldText returns the old "text" field's value of the Snippet entity.
+// If the Snippet object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SnippetMutation) OldText(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldText is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldText requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldText: %w", err)
+	}
+	return oldValue.Text, nil
+}
+
+// ResetText resets all changes to the "text" field.
+func (m *SnippetMutation) ResetText() {
+	m.text = nil
+}
+
+// SetMark sets the "mark" field.
+func (m *SnippetMutation) SetMark(s string) {
+	m.mark = &s
+}
+
+// Mark returns the value of the "mark" field in the mutation.
+func (m *SnippetMutation) Mark() (r string, exists bool) {
+	v := m.mark
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMark returns the old "mark" field's value of the Snippet entity.
+// If the Snippet object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SnippetMutation) OldMark(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMark is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMark requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMark: %w", err)
+	}
+	return oldValue.Mark, nil
+}
+
+// ResetMark resets all changes to the "mark" field.
+func (m *SnippetMutation) ResetMark() {
+	m.mark = nil
+}
+
+// SetRevision sets the "revision" field.
+func (m *SnippetMutation) SetRevision(i int) {
+	m.revision = &i
+	m.addrevision = nil
+}
+
+// Revision returns the value of the "revision" field in the mutation.
+func (m *SnippetMutation) Revision() (r int, exists bool) {
+	v := m.revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevision returns the old "revision" field's value of the Snippet entity.
+// If the Snippet object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SnippetMutation) OldRevision(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
+	}
+	return oldValue.Revision, nil
+}
+
+// AddRevision adds i to the "revision" field.
+func (m *SnippetMutation) AddRevision(i int) {
+	if m.addrevision != nil {
+		*m.addrevision += i
+	} else {
+		m.addrevision = &i
+	}
+}
+
+// AddedRevision returns the value that was added to the "revision" field in this mutation.
+func (m *SnippetMutation) AddedRevision() (r int, exists bool) {
+	v := m.addrevision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRevision resets all changes to the "revision" field.
+func (m *SnippetMutation) ResetRevision() {
+	m.revision = nil
+	m.addrevision = nil
+}
+
+// SetEditorID sets the "editor_id" field.
+func (m *SnippetMutation) SetEditorID(u uuid.UUID) {
+	m.editor_id = &u
+}
+
+// EditorID returns the value of the "editor_id" field in the mutation.
+func (m *SnippetMutation) EditorID() (r uuid.UUID, exists bool) {
+	v := m.editor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEditorID returns the old "editor_id" field's value of the Snippet entity.
+// If the Snippet object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SnippetMutation) OldEditorID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEditorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEditorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEditorID: %w", err)
+	}
+	return oldValue.EditorID, nil
+}
+
+// ResetEditorID resets all changes to the "editor_id" field.
+func (m *SnippetMutation) ResetEditorID() {
+	m.editor_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SnippetMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SnippetMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Snippet entity.
+// If the Snippet object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SnippetMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SnippetMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *SnippetMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *SnippetMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Snippet entity.
+// If the Snippet object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SnippetMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *SnippetMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// Where appends a list predicates to the SnippetMutation builder.
+func (m *SnippetMutation) Where(ps ...predicate.Snippet) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SnippetMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SnippetMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Snippet, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SnippetMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SnippetMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Snippet).
+func (m *SnippetMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SnippetMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.name != nil {
+		fields = append(fields, snippet.FieldName)
+	}
+	if m.text != nil {
+		fields = append(fields, snippet.FieldText)
+	}
+	if m.mark != nil {
+		fields = append(fields, snippet.FieldMark)
+	}
+	if m.revision != nil {
+		fields = append(fields, snippet.FieldRevision)
+	}
+	if m.editor_id != nil {
+		fields = append(fields, snippet.FieldEditorID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, snippet.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, snippet.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SnippetMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case snippet.FieldName:
+		return m.Name()
+	case snippet.FieldText:
+		return m.Text()
+	case snippet.FieldMark:
+		return m.Mark()
+	case snippet.FieldRevision:
+		return m.Revision()
+	case snippet.FieldEditorID:
+		return m.EditorID()
+	case snippet.FieldCreatedAt:
+		return m.CreatedAt()
+	case snippet.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SnippetMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case snippet.FieldName:
+		return m.OldName(ctx)
+	case snippet.FieldText:
+		return m.OldText(ctx)
+	case snippet.FieldMark:
+		return m.OldMark(ctx)
+	case snippet.FieldRevision:
+		return m.OldRevision(ctx)
+	case snippet.FieldEditorID:
+		return m.OldEditorID(ctx)
+	case snippet.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case snippet.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Snippet field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SnippetMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case snippet.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case snippet.FieldText:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetText(v)
+		return nil
+	case snippet.FieldMark:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMark(v)
+		return nil
+	case snippet.FieldRevision:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevision(v)
+		return nil
+	case snippet.FieldEditorID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEditorID(v)
+		return nil
+	case snippet.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case snippet.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Snippet field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SnippetMutation) AddedFields() []string {
+	var fields []string
+	if m.addrevision != nil {
+		fields = append(fields, snippet.FieldRevision)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SnippetMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case snippet.FieldRevision:
+		return m.AddedRevision()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SnippetMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case snippet.FieldRevision:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevision(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Snippet numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SnippetMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SnippetMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SnippetMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Snippet nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SnippetMutation) ResetField(name string) error {
+	switch name {
+	case snippet.FieldName:
+		m.ResetName()
+		return nil
+	case snippet.FieldText:
+		m.ResetText()
+		return nil
+	case snippet.FieldMark:
+		m.ResetMark()
+		return nil
+	case snippet.FieldRevision:
+		m.ResetRevision()
+		return nil
+	case snippet.FieldEditorID:
+		m.ResetEditorID()
+		return nil
+	case snippet.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case snippet.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Snippet field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SnippetMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SnippetMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SnippetMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SnippetMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SnippetMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SnippetMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SnippetMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Snippet unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SnippetMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Snippet edge %s", name)
+}
+
 // SourceMutation represents an operation that mutates the Source nodes in the graph.
 type SourceMutation struct {
 	config
@@ -19400,6 +20383,554 @@ func (m *SourceMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SourceMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Source edge %s", name)
+}
+
+// TaskMutation represents an operation that mutates the Task nodes in the graph.
+type TaskMutation struct {
+	config
+	op                   Op
+	typ                  string
+	id                   *uuid.UUID
+	name                 *string
+	prompt               *string
+	created_at           *time.Time
+	clearedFields        map[string]struct{}
+	configuration        *uuid.UUID
+	clearedconfiguration bool
+	done                 bool
+	oldValue             func(context.Context) (*Task, error)
+	predicates           []predicate.Task
+}
+
+var _ ent.Mutation = (*TaskMutation)(nil)
+
+// taskOption allows management of the mutation configuration using functional options.
+type taskOption func(*TaskMutation)
+
+// newTaskMutation creates new mutation for the Task entity.
+func newTaskMutation(c config, op Op, opts ...taskOption) *TaskMutation {
+	m := &TaskMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTask,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTaskID sets the ID field of the mutation.
+func withTaskID(id uuid.UUID) taskOption {
+	return func(m *TaskMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Task
+		)
+		m.oldValue = func(ctx context.Context) (*Task, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Task.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTask sets the old Task of the mutation.
+func withTask(node *Task) taskOption {
+	return func(m *TaskMutation) {
+		m.oldValue = func(context.Context) (*Task, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TaskMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TaskMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Task entities.
+func (m *TaskMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TaskMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TaskMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Task.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetName sets the "name" field.
+func (m *TaskMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *TaskMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the Task entity.
+// If the Task object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *TaskMutation) ResetName() {
+	m.name = nil
+}
+
+// SetConfigurationID sets the "configuration_id" field.
+func (m *TaskMutation) SetConfigurationID(u uuid.UUID) {
+	m.configuration = &u
+}
+
+// ConfigurationID returns the value of the "configuration_id" field in the mutation.
+func (m *TaskMutation) ConfigurationID() (r uuid.UUID, exists bool) {
+	v := m.configuration
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConfigurationID returns the old "configuration_id" field's value of the Task entity.
+// If the Task object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskMutation) OldConfigurationID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConfigurationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConfigurationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConfigurationID: %w", err)
+	}
+	return oldValue.ConfigurationID, nil
+}
+
+// ResetConfigurationID resets all changes to the "configuration_id" field.
+func (m *TaskMutation) ResetConfigurationID() {
+	m.configuration = nil
+}
+
+// SetPrompt sets the "prompt" field.
+func (m *TaskMutation) SetPrompt(s string) {
+	m.prompt = &s
+}
+
+// Prompt returns the value of the "prompt" field in the mutation.
+func (m *TaskMutation) Prompt() (r string, exists bool) {
+	v := m.prompt
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrompt returns the old "prompt" field's value of the Task entity.
+// If the Task object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskMutation) OldPrompt(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrompt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrompt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrompt: %w", err)
+	}
+	return oldValue.Prompt, nil
+}
+
+// ResetPrompt resets all changes to the "prompt" field.
+func (m *TaskMutation) ResetPrompt() {
+	m.prompt = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TaskMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TaskMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Task entity.
+// If the Task object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TaskMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// ClearConfiguration clears the "configuration" edge to the Configuration entity.
+func (m *TaskMutation) ClearConfiguration() {
+	m.clearedconfiguration = true
+	m.clearedFields[task.FieldConfigurationID] = struct{}{}
+}
+
+// ConfigurationCleared reports if the "configuration" edge to the Configuration entity was cleared.
+func (m *TaskMutation) ConfigurationCleared() bool {
+	return m.clearedconfiguration
+}
+
+// ConfigurationIDs returns the "configuration" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// ConfigurationID instead. It exists only for internal usage by the builders.
+func (m *TaskMutation) ConfigurationIDs() (ids []uuid.UUID) {
+	if id := m.configuration; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetConfiguration resets all changes to the "configuration" edge.
+func (m *TaskMutation) ResetConfiguration() {
+	m.configuration = nil
+	m.clearedconfiguration = false
+}
+
+// Where appends a list predicates to the TaskMutation builder.
+func (m *TaskMutation) Where(ps ...predicate.Task) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TaskMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TaskMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Task, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TaskMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TaskMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Task).
+func (m *TaskMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TaskMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.name != nil {
+		fields = append(fields, task.FieldName)
+	}
+	if m.configuration != nil {
+		fields = append(fields, task.FieldConfigurationID)
+	}
+	if m.prompt != nil {
+		fields = append(fields, task.FieldPrompt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, task.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TaskMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case task.FieldName:
+		return m.Name()
+	case task.FieldConfigurationID:
+		return m.ConfigurationID()
+	case task.FieldPrompt:
+		return m.Prompt()
+	case task.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TaskMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case task.FieldName:
+		return m.OldName(ctx)
+	case task.FieldConfigurationID:
+		return m.OldConfigurationID(ctx)
+	case task.FieldPrompt:
+		return m.OldPrompt(ctx)
+	case task.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Task field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TaskMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case task.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case task.FieldConfigurationID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConfigurationID(v)
+		return nil
+	case task.FieldPrompt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrompt(v)
+		return nil
+	case task.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Task field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TaskMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TaskMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TaskMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown Task numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TaskMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TaskMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TaskMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Task nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TaskMutation) ResetField(name string) error {
+	switch name {
+	case task.FieldName:
+		m.ResetName()
+		return nil
+	case task.FieldConfigurationID:
+		m.ResetConfigurationID()
+		return nil
+	case task.FieldPrompt:
+		m.ResetPrompt()
+		return nil
+	case task.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Task field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TaskMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.configuration != nil {
+		edges = append(edges, task.EdgeConfiguration)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TaskMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case task.EdgeConfiguration:
+		if id := m.configuration; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TaskMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TaskMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TaskMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedconfiguration {
+		edges = append(edges, task.EdgeConfiguration)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TaskMutation) EdgeCleared(name string) bool {
+	switch name {
+	case task.EdgeConfiguration:
+		return m.clearedconfiguration
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TaskMutation) ClearEdge(name string) error {
+	switch name {
+	case task.EdgeConfiguration:
+		m.ClearConfiguration()
+		return nil
+	}
+	return fmt.Errorf("unknown Task unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TaskMutation) ResetEdge(name string) error {
+	switch name {
+	case task.EdgeConfiguration:
+		m.ResetConfiguration()
+		return nil
+	}
+	return fmt.Errorf("unknown Task edge %s", name)
 }
 
 // TokenMutation represents an operation that mutates the Token nodes in the graph.

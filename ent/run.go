@@ -40,6 +40,8 @@ type Run struct {
 	Invocation string `json:"invocation,omitempty"`
 	// the invocation's skill again, for filtering
 	InvokedSkillID *uuid.UUID `json:"invoked_skill_id,omitempty"`
+	// the task it carries out; NULL for any other run
+	TaskID *uuid.UUID `json:"task_id,omitempty"`
 	// JSON list
 	ForcedSkillIds string `json:"forced_skill_ids,omitempty"`
 	// JSON list fixed at start; null is unrestricted (RULES T1)
@@ -124,7 +126,7 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case run.FieldInvokedSkillID:
+		case run.FieldInvokedSkillID, run.FieldTaskID:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case run.FieldTruncated:
 			values[i] = new(sql.NullBool)
@@ -217,6 +219,13 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.InvokedSkillID = new(uuid.UUID)
 				*_m.InvokedSkillID = *value.S.(*uuid.UUID)
+			}
+		case run.FieldTaskID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field task_id", values[i])
+			} else if value.Valid {
+				_m.TaskID = new(uuid.UUID)
+				*_m.TaskID = *value.S.(*uuid.UUID)
 			}
 		case run.FieldForcedSkillIds:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -415,6 +424,11 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	if v := _m.InvokedSkillID; v != nil {
 		builder.WriteString("invoked_skill_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.TaskID; v != nil {
+		builder.WriteString("task_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

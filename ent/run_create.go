@@ -139,6 +139,20 @@ func (_c *RunCreate) SetNillableInvokedSkillID(v *uuid.UUID) *RunCreate {
 	return _c
 }
 
+// SetTaskID sets the "task_id" field.
+func (_c *RunCreate) SetTaskID(v uuid.UUID) *RunCreate {
+	_c.mutation.SetTaskID(v)
+	return _c
+}
+
+// SetNillableTaskID sets the "task_id" field if the given value is not nil.
+func (_c *RunCreate) SetNillableTaskID(v *uuid.UUID) *RunCreate {
+	if v != nil {
+		_c.SetTaskID(*v)
+	}
+	return _c
+}
+
 // SetForcedSkillIds sets the "forced_skill_ids" field.
 func (_c *RunCreate) SetForcedSkillIds(v string) *RunCreate {
 	_c.mutation.SetForcedSkillIds(v)
@@ -592,6 +606,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.InvokedSkillID(); ok {
 		_spec.SetField(run.FieldInvokedSkillID, field.TypeUUID, value)
 		_node.InvokedSkillID = &value
+	}
+	if value, ok := _c.mutation.TaskID(); ok {
+		_spec.SetField(run.FieldTaskID, field.TypeUUID, value)
+		_node.TaskID = &value
 	}
 	if value, ok := _c.mutation.ForcedSkillIds(); ok {
 		_spec.SetField(run.FieldForcedSkillIds, field.TypeString, value)

@@ -201,6 +201,26 @@ func (_u *RunUpdate) ClearInvokedSkillID() *RunUpdate {
 	return _u
 }
 
+// SetTaskID sets the "task_id" field.
+func (_u *RunUpdate) SetTaskID(v uuid.UUID) *RunUpdate {
+	_u.mutation.SetTaskID(v)
+	return _u
+}
+
+// SetNillableTaskID sets the "task_id" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableTaskID(v *uuid.UUID) *RunUpdate {
+	if v != nil {
+		_u.SetTaskID(*v)
+	}
+	return _u
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (_u *RunUpdate) ClearTaskID() *RunUpdate {
+	_u.mutation.ClearTaskID()
+	return _u
+}
+
 // SetForcedSkillIds sets the "forced_skill_ids" field.
 func (_u *RunUpdate) SetForcedSkillIds(v string) *RunUpdate {
 	_u.mutation.SetForcedSkillIds(v)
@@ -708,6 +728,12 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.InvokedSkillIDCleared() {
 		_spec.ClearField(run.FieldInvokedSkillID, field.TypeUUID)
 	}
+	if value, ok := _u.mutation.TaskID(); ok {
+		_spec.SetField(run.FieldTaskID, field.TypeUUID, value)
+	}
+	if _u.mutation.TaskIDCleared() {
+		_spec.ClearField(run.FieldTaskID, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.ForcedSkillIds(); ok {
 		_spec.SetField(run.FieldForcedSkillIds, field.TypeString, value)
 	}
@@ -1067,6 +1093,26 @@ func (_u *RunUpdateOne) SetNillableInvokedSkillID(v *uuid.UUID) *RunUpdateOne {
 // ClearInvokedSkillID clears the value of the "invoked_skill_id" field.
 func (_u *RunUpdateOne) ClearInvokedSkillID() *RunUpdateOne {
 	_u.mutation.ClearInvokedSkillID()
+	return _u
+}
+
+// SetTaskID sets the "task_id" field.
+func (_u *RunUpdateOne) SetTaskID(v uuid.UUID) *RunUpdateOne {
+	_u.mutation.SetTaskID(v)
+	return _u
+}
+
+// SetNillableTaskID sets the "task_id" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableTaskID(v *uuid.UUID) *RunUpdateOne {
+	if v != nil {
+		_u.SetTaskID(*v)
+	}
+	return _u
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (_u *RunUpdateOne) ClearTaskID() *RunUpdateOne {
+	_u.mutation.ClearTaskID()
 	return _u
 }
 
@@ -1606,6 +1652,12 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.InvokedSkillIDCleared() {
 		_spec.ClearField(run.FieldInvokedSkillID, field.TypeUUID)
+	}
+	if value, ok := _u.mutation.TaskID(); ok {
+		_spec.SetField(run.FieldTaskID, field.TypeUUID, value)
+	}
+	if _u.mutation.TaskIDCleared() {
+		_spec.ClearField(run.FieldTaskID, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.ForcedSkillIds(); ok {
 		_spec.SetField(run.FieldForcedSkillIds, field.TypeString, value)

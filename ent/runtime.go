@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/ent/schema"
 	"github.com/countersign/countersign/ent/skill"
 	"github.com/countersign/countersign/ent/skillrevision"
+	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
@@ -55,7 +56,7 @@ func init() {
 	attachmentFields := schema.Attachment{}.Fields()
 	_ = attachmentFields
 	// attachmentDescPosition is the schema descriptor for position field.
-	attachmentDescPosition := attachmentFields[4].Descriptor()
+	attachmentDescPosition := attachmentFields[5].Descriptor()
 	// attachment.DefaultPosition holds the default value on creation for the position field.
 	attachment.DefaultPosition = attachmentDescPosition.Default.(int)
 	configurationFields := schema.Configuration{}.Fields()
@@ -77,11 +78,11 @@ func init() {
 	// configuration.DefaultSnippetsInCallerSystemMessage holds the default value on creation for the snippets_in_caller_system_message field.
 	configuration.DefaultSnippetsInCallerSystemMessage = configurationDescSnippetsInCallerSystemMessage.Default.(bool)
 	// configurationDescMaxIterations is the schema descriptor for max_iterations field.
-	configurationDescMaxIterations := configurationFields[9].Descriptor()
+	configurationDescMaxIterations := configurationFields[10].Descriptor()
 	// configuration.DefaultMaxIterations holds the default value on creation for the max_iterations field.
 	configuration.DefaultMaxIterations = configurationDescMaxIterations.Default.(int)
 	// configurationDescRevision is the schema descriptor for revision field.
-	configurationDescRevision := configurationFields[11].Descriptor()
+	configurationDescRevision := configurationFields[12].Descriptor()
 	// configuration.DefaultRevision holds the default value on creation for the revision field.
 	configuration.DefaultRevision = configurationDescRevision.Default.(int)
 	contentrecordFields := schema.ContentRecord{}.Fields()
@@ -143,19 +144,19 @@ func init() {
 	// run.DefaultMessage holds the default value on creation for the message field.
 	run.DefaultMessage = runDescMessage.Default.(string)
 	// runDescMaxIterations is the schema descriptor for max_iterations field.
-	runDescMaxIterations := runFields[18].Descriptor()
+	runDescMaxIterations := runFields[19].Descriptor()
 	// run.DefaultMaxIterations holds the default value on creation for the max_iterations field.
 	run.DefaultMaxIterations = runDescMaxIterations.Default.(int)
 	// runDescSuspension is the schema descriptor for suspension field.
-	runDescSuspension := runFields[19].Descriptor()
+	runDescSuspension := runFields[20].Descriptor()
 	// run.DefaultSuspension holds the default value on creation for the suspension field.
 	run.DefaultSuspension = runDescSuspension.Default.(int)
 	// runDescTurnDigest is the schema descriptor for turn_digest field.
-	runDescTurnDigest := runFields[20].Descriptor()
+	runDescTurnDigest := runFields[21].Descriptor()
 	// run.DefaultTurnDigest holds the default value on creation for the turn_digest field.
 	run.DefaultTurnDigest = runDescTurnDigest.Default.(string)
 	// runDescNextSeq is the schema descriptor for next_seq field.
-	runDescNextSeq := runFields[27].Descriptor()
+	runDescNextSeq := runFields[28].Descriptor()
 	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
 	run.DefaultNextSeq = runDescNextSeq.Default.(int)
 	runeventFields := schema.RunEvent{}.Fields()
@@ -232,6 +233,16 @@ func init() {
 	skillrevisionDescBody := skillrevisionFields[5].Descriptor()
 	// skillrevision.DefaultBody holds the default value on creation for the body field.
 	skillrevision.DefaultBody = skillrevisionDescBody.Default.(string)
+	snippetFields := schema.Snippet{}.Fields()
+	_ = snippetFields
+	// snippetDescMark is the schema descriptor for mark field.
+	snippetDescMark := snippetFields[3].Descriptor()
+	// snippet.DefaultMark holds the default value on creation for the mark field.
+	snippet.DefaultMark = snippetDescMark.Default.(string)
+	// snippetDescRevision is the schema descriptor for revision field.
+	snippetDescRevision := snippetFields[4].Descriptor()
+	// snippet.DefaultRevision holds the default value on creation for the revision field.
+	snippet.DefaultRevision = snippetDescRevision.Default.(int)
 	sourceFields := schema.Source{}.Fields()
 	_ = sourceFields
 	// sourceDescURL is the schema descriptor for url field.

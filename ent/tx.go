@@ -58,8 +58,12 @@ type Tx struct {
 	Skill *SkillClient
 	// SkillRevision is the client for interacting with the SkillRevision builders.
 	SkillRevision *SkillRevisionClient
+	// Snippet is the client for interacting with the Snippet builders.
+	Snippet *SnippetClient
 	// Source is the client for interacting with the Source builders.
 	Source *SourceClient
+	// Task is the client for interacting with the Task builders.
+	Task *TaskClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
 	// ToolGroupSwitch is the client for interacting with the ToolGroupSwitch builders.
@@ -222,7 +226,9 @@ func (tx *Tx) init() {
 	tx.SignInCode = NewSignInCodeClient(tx.config)
 	tx.Skill = NewSkillClient(tx.config)
 	tx.SkillRevision = NewSkillRevisionClient(tx.config)
+	tx.Snippet = NewSnippetClient(tx.config)
 	tx.Source = NewSourceClient(tx.config)
+	tx.Task = NewTaskClient(tx.config)
 	tx.Token = NewTokenClient(tx.config)
 	tx.ToolGroupSwitch = NewToolGroupSwitchClient(tx.config)
 	tx.ToolSwitch = NewToolSwitchClient(tx.config)

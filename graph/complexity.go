@@ -15,7 +15,8 @@ func complexity() generated.ComplexityRoot {
 	c.Query.Users, c.Query.Tokens, c.Query.Inbox = paged, paged, paged
 	c.Source.Skills = paged
 	c.Skill.Approvals, c.Skill.Revocations = paged, paged
-	c.Configuration.Attachments = paged
+	c.Configuration.Attachments, c.Task.Attachments = paged, paged
+	c.Query.Snippets, c.Query.Tasks = paged, paged
 	c.Record.History = paged
 
 	c.Query.Skills = filtered[*model.SkillFilter]

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"context"
+
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/graph/model"
@@ -11,7 +13,7 @@ import (
 func toConfiguration(c library.Configuration) *model.Configuration {
 	return &model.Configuration{
 		ID: configurationKind.id(c.ID), Name: c.Name, Model: c.Model, ContextWindow: positive(c.ContextWindow), SystemPrompt: c.SystemPrompt,
-		AllowedToolGroups: fromGroups(c.AllowedToolGroups), RequireSecondApprover: c.RequireSecondApprover,
+		AllowedToolGroups: fromGroups(c.AllowedToolGroups), RequireSecondApprover: c.RequireSecondApprover, SnippetIds: snippetKind.ids(c.SnippetIDs),
 		SnippetsInCallerSystemMessage: c.SnippetsInCallerSystemPrompt, MaxIterations: positive(c.MaxIterations),
 		AllowedUserIds: userKind.ids(c.AllowedUserIDs), Revision: c.Revision, CreatedAt: c.CreatedAt, Domain: c,
 	}
@@ -77,6 +79,13 @@ func configurationUpdate(in model.UpdateConfigurationInput) (library.Configurati
 		}
 		out.AllowedUserIDs = &users
 	}
+	if in.SnippetIds != nil {
+		snippets, err := snippetKind.rows(in.SnippetIds)
+		if err != nil {
+			return library.ConfigurationUpdate{}, err
+		}
+		out.SnippetIDs = &snippets
+	}
 	return out, nil
 }
 
@@ -88,11 +97,50 @@ func orZero(n *int, set bool) *int {
 	return n
 }
 
+// attachInput reads what to attach where.
+func attachInput(in model.AttachSkillInput) (library.AttachInput, error) {
+	attached, err := skillKind.row(in.SkillID)
+	if err != nil {
+		return library.AttachInput{}, err
+	}
+	out := library.AttachInput{SkillID: attached}
+	if in.ConfigurationID != nil {
+		if out.ConfigurationID, err = configurationKind.row(*in.ConfigurationID); err != nil {
+			return library.AttachInput{}, err
+		}
+	}
+	if in.TaskID != nil {
+		if out.TaskID, err = taskKind.row(*in.TaskID); err != nil {
+			return library.AttachInput{}, err
+		}
+	}
+	if in.LoadMode != nil {
+		out.LoadMode = loadModes.in[*in.LoadMode]
+	}
+	return out, nil
+}
+
+// attachments pages through what a configuration or task offers, for who may see skills.
+func (r *Resolver) attachments(ctx context.Context, w window, offered func(context.Context, uuid.UUID) ([]library.Offered, error), by uuid.UUID) (*model.AttachmentConnection, error) {
+	if err := needSkillRead(caller(ctx)); err != nil {
+		return nil, err
+	}
+	all, err := offered(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	read, err := slice(w, all, attachmentKey)
+	if err != nil {
+		return nil, err
+	}
+	return attachmentConnection(w, read), nil
+}
+
 func toAttachment(o library.Offered) *model.Attachment {
 	a := o.Attachment
 	return &model.Attachment{
-		ID: attachmentKind.id(a.ID), Skill: toSkill(o.Dossier), ConfigurationID: configurationKind.id(a.ConfigurationID),
-		LoadMode: loadModes.out(a.LoadMode), Position: a.Position, CreatedAt: a.CreatedAt,
+		ID: attachmentKind.id(a.ID), Skill: toSkill(o.Dossier), ConfigurationID: configurationKind.maybe(a.ConfigurationID),
+		TaskID: taskKind.maybe(a.TaskID), LoadMode: loadModes.out(a.LoadMode), Position: a.Position, CreatedAt: a.CreatedAt,
 	}
 }
 

@@ -22,18 +22,7 @@ func (r *configurationResolver) Attachments(ctx context.Context, obj *model.Conf
 	if err != nil {
 		return nil, err
 	}
-	if err := needSkillRead(caller(ctx)); err != nil {
-		return nil, err
-	}
-	offered, err := r.Library.Offered(ctx, obj.Domain.ID)
-	if err != nil {
-		return nil, err
-	}
-	read, err := slice(w, offered, attachmentKey)
-	if err != nil {
-		return nil, err
-	}
-	return attachmentConnection(w, read), nil
+	return r.attachments(ctx, w, r.Library.Offered, obj.Domain.ID)
 }
 
 func (r *mutationResolver) CreateConfiguration(ctx context.Context, input model.CreateConfigurationInput) (*model.CreateConfigurationPayload, error) {
@@ -45,10 +34,14 @@ func (r *mutationResolver) CreateConfiguration(ctx context.Context, input model.
 	if err != nil {
 		return nil, err
 	}
+	snippets, err := snippetKind.rows(input.SnippetIds)
+	if err != nil {
+		return nil, err
+	}
 	made, err := r.Library.CreateConfiguration(ctx, caller(ctx), library.NewConfiguration{
 		Name: input.Name, ProviderID: provider, Model: input.Model, ContextWindow: number(input.ContextWindow), SystemPrompt: input.SystemPrompt,
 		AllowedToolGroups: toGroups(input.AllowedToolGroups), RequireSecondApprover: input.RequireSecondApprover,
-		SnippetsInCallerSystemPrompt: input.SnippetsInCallerSystemMessage, MaxIterations: number(input.MaxIterations), AllowedUserIDs: users,
+		SnippetIDs: snippets, SnippetsInCallerSystemPrompt: input.SnippetsInCallerSystemMessage, MaxIterations: number(input.MaxIterations), AllowedUserIDs: users,
 	})
 	refusal, err := asData(err)
 	if err != nil {
@@ -73,17 +66,11 @@ func (r *mutationResolver) UpdateConfiguration(ctx context.Context, input model.
 }
 
 func (r *mutationResolver) AttachSkill(ctx context.Context, input model.AttachSkillInput) (*model.AttachSkillPayload, error) {
-	attached, err := skillKind.row(input.SkillID)
+	attach, err := attachInput(input)
 	if err != nil {
 		return nil, err
 	}
-	configuration, err := configurationKind.row(input.ConfigurationID)
-	if err != nil {
-		return nil, err
-	}
-	offered, err := r.Library.Attach(ctx, caller(ctx), library.AttachInput{
-		SkillID: attached, ConfigurationID: configuration, LoadMode: loadModes.in[input.LoadMode],
-	})
+	offered, err := r.Library.Attach(ctx, caller(ctx), attach)
 	refusal, err := asData(err)
 	if err != nil {
 		return nil, err

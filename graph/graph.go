@@ -28,6 +28,7 @@ import (
 // Agent is what the API asks of the runtime; *agent.Agent is one.
 type Agent interface {
 	Start(ctx context.Context, by actor.Actor, request agent.StartRequest) (agent.Run, error)
+	RunTask(ctx context.Context, by actor.Actor, request agent.TaskRequest) (agent.Run, error)
 	Wait(ctx context.Context, id uuid.UUID) (agent.Run, error)
 	Decide(ctx context.Context, by actor.Actor, decision agent.Decision) (agent.Run, error)
 	SubmitInput(ctx context.Context, by actor.Actor, input agent.Input) (agent.Run, error)

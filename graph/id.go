@@ -27,6 +27,8 @@ var (
 	attachmentKind    = kind{"att", "an attachment"}
 	configurationKind = kind{"cfg", "a configuration"}
 	providerKind      = kind{"prv", "a provider"}
+	snippetKind       = kind{"snp", "a snippet"}
+	taskKind          = kind{"tsk", "a task"}
 	runKind           = kind{"run", "a run"}
 	entryKind         = kind{"aud", "an audit entry"}
 )

@@ -114,6 +114,7 @@ type loaders struct {
 	skills         *loader[library.Dossier]
 	providers      *loader[library.Provider]
 	configurations *loader[library.Configuration]
+	tasks          *loader[library.Task]
 	runs           *loader[agent.Run]
 	// thresholds reads what the standing of every skill depends on, once.
 	thresholds func() (library.Thresholds, error)
@@ -143,6 +144,9 @@ func (r *Resolver) newLoaders(ctx context.Context) *loaders {
 		})),
 		configurations: newLoader(each(func(ctx context.Context, id uuid.UUID) (library.Configuration, error) {
 			return r.Library.FindConfiguration(ctx, by, id)
+		})),
+		tasks: newLoader(each(func(ctx context.Context, id uuid.UUID) (library.Task, error) {
+			return r.Library.FindTask(ctx, by, id)
 		})),
 		runs:       newLoader(each(func(ctx context.Context, id uuid.UUID) (agent.Run, error) { return r.Agent.View(ctx, by, id) })),
 		thresholds: sync.OnceValues(func() (library.Thresholds, error) { return r.Library.Thresholds(ctx) }),

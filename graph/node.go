@@ -40,6 +40,14 @@ func (r *Resolver) finders() []finder {
 			p, err := r.Library.FindProvider(ctx, caller(ctx), row)
 			return found(toProvider(p), err)
 		}},
+		{snippetKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			s, err := r.Library.FindSnippet(ctx, caller(ctx), row)
+			return found(toSnippet(s), err)
+		}},
+		{taskKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			t, err := r.Library.FindTask(ctx, caller(ctx), row)
+			return found(toTask(t), err)
+		}},
 		{runKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			v, err := r.Agent.View(ctx, caller(ctx), row)
 			return found(toRun(v), err)

@@ -31,6 +31,8 @@ func toRefusal(r *fault.Refused) model.Refusal {
 		return model.StaleSkillRefusal{Code: code, Message: message, Current: toSkill(d.Current)}
 	case library.StaleConfiguration:
 		return model.StaleConfigurationRefusal{Code: code, Message: message, Current: toConfiguration(d.Current)}
+	case library.StaleSnippet:
+		return model.StaleSnippetRefusal{Code: code, Message: message, Current: toSnippet(d.Current)}
 	case content.Record:
 		return model.StaleRecordRefusal{Code: code, Message: message, Current: toRecord(d)}
 	case []skill.Obstacle:

@@ -19,7 +19,7 @@ func toRun(r agent.Run) *model.Run {
 	out := &model.Run{
 		ID: runKind.id(r.ID), Status: runStatuses.out(r.Status), Outcome: runOutcomes.maybe(r.Outcome), TerminationReason: runReasons.maybe(r.Reason),
 		Truncated: r.Truncated, Message: given(r.Message), Answer: given(r.Answer), InitiatorID: userKind.id(r.InitiatorID),
-		ConfigurationID: configurationKind.id(r.ConfigurationID), Pins: make([]*model.RunPin, len(r.Pins)), Subject: toReference(r.SubjectRecord()),
+		ConfigurationID: configurationKind.id(r.ConfigurationID), TaskID: taskKind.maybe(r.TaskID), Pins: make([]*model.RunPin, len(r.Pins)), Subject: toReference(r.SubjectRecord()),
 		SkillAllowList: r.SkillAllowList, Highlight: toReference(r.Highlight), Notices: make([]*model.RunNotice, len(r.Notices)),
 		CheckRecord: r.Fence != nil && r.Status.Terminal(), Usage: &model.RunUsage{InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens},
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Domain: r,

@@ -127,6 +127,10 @@ func (r *runResolver) Configuration(ctx context.Context, obj *model.Run) (*model
 	return pointed(ctx, r.load(ctx).configurations, obj.Domain.ConfigurationID, toConfiguration)
 }
 
+func (r *runResolver) Task(ctx context.Context, obj *model.Run) (*model.Task, error) {
+	return pointed(ctx, r.load(ctx).tasks, obj.Domain.TaskID, toTask)
+}
+
 func (r *runResolver) PendingDecision(ctx context.Context, obj *model.Run) (*model.PendingDecision, error) {
 	if obj.Domain.Status != run.WaitingForApproval {
 		return nil, nil

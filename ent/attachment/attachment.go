@@ -16,6 +16,8 @@ const (
 	FieldSkillID = "skill_id"
 	// FieldConfigurationID holds the string denoting the configuration_id field in the database.
 	FieldConfigurationID = "configuration_id"
+	// FieldTaskID holds the string denoting the task_id field in the database.
+	FieldTaskID = "task_id"
 	// FieldLoadMode holds the string denoting the load_mode field in the database.
 	FieldLoadMode = "load_mode"
 	// FieldPosition holds the string denoting the position field in the database.
@@ -26,6 +28,8 @@ const (
 	EdgeSkill = "skill"
 	// EdgeConfiguration holds the string denoting the configuration edge name in mutations.
 	EdgeConfiguration = "configuration"
+	// EdgeTask holds the string denoting the task edge name in mutations.
+	EdgeTask = "task"
 	// Table holds the table name of the attachment in the database.
 	Table = "attachments"
 	// SkillTable is the table that holds the skill relation/edge.
@@ -42,6 +46,13 @@ const (
 	ConfigurationInverseTable = "configurations"
 	// ConfigurationColumn is the table column denoting the configuration relation/edge.
 	ConfigurationColumn = "configuration_id"
+	// TaskTable is the table that holds the task relation/edge.
+	TaskTable = "attachments"
+	// TaskInverseTable is the table name for the Task entity.
+	// It exists in this package in order to avoid circular dependency with the "task" package.
+	TaskInverseTable = "tasks"
+	// TaskColumn is the table column denoting the task relation/edge.
+	TaskColumn = "task_id"
 )
 
 // Columns holds all SQL columns for attachment fields.
@@ -49,6 +60,7 @@ var Columns = []string{
 	FieldID,
 	FieldSkillID,
 	FieldConfigurationID,
+	FieldTaskID,
 	FieldLoadMode,
 	FieldPosition,
 	FieldCreatedAt,
@@ -87,6 +99,11 @@ func ByConfigurationID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldConfigurationID, opts...).ToFunc()
 }
 
+// ByTaskID orders the results by the task_id field.
+func ByTaskID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTaskID, opts...).ToFunc()
+}
+
 // ByLoadMode orders the results by the load_mode field.
 func ByLoadMode(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLoadMode, opts...).ToFunc()
@@ -115,6 +132,13 @@ func ByConfigurationField(field string, opts ...sql.OrderTermOption) OrderOption
 		sqlgraph.OrderByNeighborTerms(s, newConfigurationStep(), sql.OrderByField(field, opts...))
 	}
 }
+
+// ByTaskField orders the results by task field.
+func ByTaskField(field string, opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newTaskStep(), sql.OrderByField(field, opts...))
+	}
+}
 func newSkillStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
@@ -127,5 +151,12 @@ func newConfigurationStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(ConfigurationInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.M2O, false, ConfigurationTable, ConfigurationColumn),
+	)
+}
+func newTaskStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(TaskInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.M2O, false, TaskTable, TaskColumn),
 	)
 }

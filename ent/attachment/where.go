@@ -66,6 +66,11 @@ func ConfigurationID(v uuid.UUID) predicate.Attachment {
 	return predicate.Attachment(sql.FieldEQ(FieldConfigurationID, v))
 }
 
+// TaskID applies equality check predicate on the "task_id" field. It's identical to TaskIDEQ.
+func TaskID(v uuid.UUID) predicate.Attachment {
+	return predicate.Attachment(sql.FieldEQ(FieldTaskID, v))
+}
+
 // LoadMode applies equality check predicate on the "load_mode" field. It's identical to LoadModeEQ.
 func LoadMode(v string) predicate.Attachment {
 	return predicate.Attachment(sql.FieldEQ(FieldLoadMode, v))
@@ -119,6 +124,46 @@ func ConfigurationIDIn(vs ...uuid.UUID) predicate.Attachment {
 // ConfigurationIDNotIn applies the NotIn predicate on the "configuration_id" field.
 func ConfigurationIDNotIn(vs ...uuid.UUID) predicate.Attachment {
 	return predicate.Attachment(sql.FieldNotIn(FieldConfigurationID, vs...))
+}
+
+// ConfigurationIDIsNil applies the IsNil predicate on the "configuration_id" field.
+func ConfigurationIDIsNil() predicate.Attachment {
+	return predicate.Attachment(sql.FieldIsNull(FieldConfigurationID))
+}
+
+// ConfigurationIDNotNil applies the NotNil predicate on the "configuration_id" field.
+func ConfigurationIDNotNil() predicate.Attachment {
+	return predicate.Attachment(sql.FieldNotNull(FieldConfigurationID))
+}
+
+// TaskIDEQ applies the EQ predicate on the "task_id" field.
+func TaskIDEQ(v uuid.UUID) predicate.Attachment {
+	return predicate.Attachment(sql.FieldEQ(FieldTaskID, v))
+}
+
+// TaskIDNEQ applies the NEQ predicate on the "task_id" field.
+func TaskIDNEQ(v uuid.UUID) predicate.Attachment {
+	return predicate.Attachment(sql.FieldNEQ(FieldTaskID, v))
+}
+
+// TaskIDIn applies the In predicate on the "task_id" field.
+func TaskIDIn(vs ...uuid.UUID) predicate.Attachment {
+	return predicate.Attachment(sql.FieldIn(FieldTaskID, vs...))
+}
+
+// TaskIDNotIn applies the NotIn predicate on the "task_id" field.
+func TaskIDNotIn(vs ...uuid.UUID) predicate.Attachment {
+	return predicate.Attachment(sql.FieldNotIn(FieldTaskID, vs...))
+}
+
+// TaskIDIsNil applies the IsNil predicate on the "task_id" field.
+func TaskIDIsNil() predicate.Attachment {
+	return predicate.Attachment(sql.FieldIsNull(FieldTaskID))
+}
+
+// TaskIDNotNil applies the NotNil predicate on the "task_id" field.
+func TaskIDNotNil() predicate.Attachment {
+	return predicate.Attachment(sql.FieldNotNull(FieldTaskID))
 }
 
 // LoadModeEQ applies the EQ predicate on the "load_mode" field.
@@ -304,6 +349,29 @@ func HasConfiguration() predicate.Attachment {
 func HasConfigurationWith(preds ...predicate.Configuration) predicate.Attachment {
 	return predicate.Attachment(func(s *sql.Selector) {
 		step := newConfigurationStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasTask applies the HasEdge predicate on the "task" edge.
+func HasTask() predicate.Attachment {
+	return predicate.Attachment(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, TaskTable, TaskColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasTaskWith applies the HasEdge predicate on the "task" edge with a given conditions (other predicates).
+func HasTaskWith(preds ...predicate.Task) predicate.Attachment {
+	return predicate.Attachment(func(s *sql.Selector) {
+		step := newTaskStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

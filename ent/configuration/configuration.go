@@ -28,6 +28,8 @@ const (
 	FieldRequireSecondApprover = "require_second_approver"
 	// FieldSnippetsInCallerSystemMessage holds the string denoting the snippets_in_caller_system_message field in the database.
 	FieldSnippetsInCallerSystemMessage = "snippets_in_caller_system_message"
+	// FieldSnippetIds holds the string denoting the snippet_ids field in the database.
+	FieldSnippetIds = "snippet_ids"
 	// FieldMaxIterations holds the string denoting the max_iterations field in the database.
 	FieldMaxIterations = "max_iterations"
 	// FieldAllowedUserIds holds the string denoting the allowed_user_ids field in the database.
@@ -60,6 +62,7 @@ var Columns = []string{
 	FieldAllowedToolGroups,
 	FieldRequireSecondApprover,
 	FieldSnippetsInCallerSystemMessage,
+	FieldSnippetIds,
 	FieldMaxIterations,
 	FieldAllowedUserIds,
 	FieldRevision,
@@ -137,6 +140,11 @@ func ByRequireSecondApprover(opts ...sql.OrderTermOption) OrderOption {
 // BySnippetsInCallerSystemMessage orders the results by the snippets_in_caller_system_message field.
 func BySnippetsInCallerSystemMessage(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSnippetsInCallerSystemMessage, opts...).ToFunc()
+}
+
+// BySnippetIds orders the results by the snippet_ids field.
+func BySnippetIds(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSnippetIds, opts...).ToFunc()
 }
 
 // ByMaxIterations orders the results by the max_iterations field.

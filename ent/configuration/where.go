@@ -96,6 +96,11 @@ func SnippetsInCallerSystemMessage(v bool) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldSnippetsInCallerSystemMessage, v))
 }
 
+// SnippetIds applies equality check predicate on the "snippet_ids" field. It's identical to SnippetIdsEQ.
+func SnippetIds(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldSnippetIds, v))
+}
+
 // MaxIterations applies equality check predicate on the "max_iterations" field. It's identical to MaxIterationsEQ.
 func MaxIterations(v int) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldMaxIterations, v))
@@ -464,6 +469,81 @@ func SnippetsInCallerSystemMessageEQ(v bool) predicate.Configuration {
 // SnippetsInCallerSystemMessageNEQ applies the NEQ predicate on the "snippets_in_caller_system_message" field.
 func SnippetsInCallerSystemMessageNEQ(v bool) predicate.Configuration {
 	return predicate.Configuration(sql.FieldNEQ(FieldSnippetsInCallerSystemMessage, v))
+}
+
+// SnippetIdsEQ applies the EQ predicate on the "snippet_ids" field.
+func SnippetIdsEQ(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldSnippetIds, v))
+}
+
+// SnippetIdsNEQ applies the NEQ predicate on the "snippet_ids" field.
+func SnippetIdsNEQ(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNEQ(FieldSnippetIds, v))
+}
+
+// SnippetIdsIn applies the In predicate on the "snippet_ids" field.
+func SnippetIdsIn(vs ...string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldIn(FieldSnippetIds, vs...))
+}
+
+// SnippetIdsNotIn applies the NotIn predicate on the "snippet_ids" field.
+func SnippetIdsNotIn(vs ...string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotIn(FieldSnippetIds, vs...))
+}
+
+// SnippetIdsGT applies the GT predicate on the "snippet_ids" field.
+func SnippetIdsGT(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGT(FieldSnippetIds, v))
+}
+
+// SnippetIdsGTE applies the GTE predicate on the "snippet_ids" field.
+func SnippetIdsGTE(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGTE(FieldSnippetIds, v))
+}
+
+// SnippetIdsLT applies the LT predicate on the "snippet_ids" field.
+func SnippetIdsLT(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLT(FieldSnippetIds, v))
+}
+
+// SnippetIdsLTE applies the LTE predicate on the "snippet_ids" field.
+func SnippetIdsLTE(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLTE(FieldSnippetIds, v))
+}
+
+// SnippetIdsContains applies the Contains predicate on the "snippet_ids" field.
+func SnippetIdsContains(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldContains(FieldSnippetIds, v))
+}
+
+// SnippetIdsHasPrefix applies the HasPrefix predicate on the "snippet_ids" field.
+func SnippetIdsHasPrefix(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldHasPrefix(FieldSnippetIds, v))
+}
+
+// SnippetIdsHasSuffix applies the HasSuffix predicate on the "snippet_ids" field.
+func SnippetIdsHasSuffix(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldHasSuffix(FieldSnippetIds, v))
+}
+
+// SnippetIdsIsNil applies the IsNil predicate on the "snippet_ids" field.
+func SnippetIdsIsNil() predicate.Configuration {
+	return predicate.Configuration(sql.FieldIsNull(FieldSnippetIds))
+}
+
+// SnippetIdsNotNil applies the NotNil predicate on the "snippet_ids" field.
+func SnippetIdsNotNil() predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotNull(FieldSnippetIds))
+}
+
+// SnippetIdsEqualFold applies the EqualFold predicate on the "snippet_ids" field.
+func SnippetIdsEqualFold(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEqualFold(FieldSnippetIds, v))
+}
+
+// SnippetIdsContainsFold applies the ContainsFold predicate on the "snippet_ids" field.
+func SnippetIdsContainsFold(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldContainsFold(FieldSnippetIds, v))
 }
 
 // MaxIterationsEQ applies the EQ predicate on the "max_iterations" field.

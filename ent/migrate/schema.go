@@ -69,7 +69,8 @@ var (
 		{Name: "position", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "skill_id", Type: field.TypeUUID},
-		{Name: "configuration_id", Type: field.TypeUUID},
+		{Name: "configuration_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "task_id", Type: field.TypeUUID, Nullable: true},
 	}
 	// AttachmentsTable holds the schema information for the "attachments" table.
 	AttachmentsTable = &schema.Table{
@@ -89,6 +90,12 @@ var (
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
+			{
+				Symbol:     "attachments_tasks_task",
+				Columns:    []*schema.Column{AttachmentsColumns[6]},
+				RefColumns: []*schema.Column{TasksColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
 		},
 		Indexes: []*schema.Index{
 			{
@@ -97,9 +104,19 @@ var (
 				Columns: []*schema.Column{AttachmentsColumns[4], AttachmentsColumns[5]},
 			},
 			{
+				Name:    "attachment_skill_id_task_id",
+				Unique:  true,
+				Columns: []*schema.Column{AttachmentsColumns[4], AttachmentsColumns[6]},
+			},
+			{
 				Name:    "attachment_configuration_id_position",
 				Unique:  false,
 				Columns: []*schema.Column{AttachmentsColumns[5], AttachmentsColumns[2]},
+			},
+			{
+				Name:    "attachment_task_id_position",
+				Unique:  false,
+				Columns: []*schema.Column{AttachmentsColumns[6], AttachmentsColumns[2]},
 			},
 		},
 	}
@@ -234,6 +251,7 @@ var (
 		{Name: "allowed_tool_groups", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "require_second_approver", Type: field.TypeBool, Default: false},
 		{Name: "snippets_in_caller_system_message", Type: field.TypeBool, Default: false},
+		{Name: "snippet_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "max_iterations", Type: field.TypeInt, Default: 0},
 		{Name: "allowed_user_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "revision", Type: field.TypeInt, Default: 0},
@@ -248,7 +266,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "configurations_providers_provider",
-				Columns:    []*schema.Column{ConfigurationsColumns[12]},
+				Columns:    []*schema.Column{ConfigurationsColumns[13]},
 				RefColumns: []*schema.Column{ProvidersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -257,7 +275,7 @@ var (
 			{
 				Name:    "configuration_provider_id",
 				Unique:  false,
-				Columns: []*schema.Column{ConfigurationsColumns[12]},
+				Columns: []*schema.Column{ConfigurationsColumns[13]},
 			},
 		},
 	}
@@ -462,6 +480,7 @@ var (
 		{Name: "answer", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "invocation", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "invoked_skill_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "task_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "forced_skill_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "skill_allow_list", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "caller_tools", Type: field.TypeString, Nullable: true, Size: 2147483647},
@@ -493,13 +512,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_users_initiator",
-				Columns:    []*schema.Column{RunsColumns[29]},
+				Columns:    []*schema.Column{RunsColumns[30]},
 				RefColumns: []*schema.Column{UsersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
 			{
 				Symbol:     "runs_configurations_configuration",
-				Columns:    []*schema.Column{RunsColumns[30]},
+				Columns:    []*schema.Column{RunsColumns[31]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -508,17 +527,17 @@ var (
 			{
 				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1], RunsColumns[26], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[27], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[29]},
+				Columns: []*schema.Column{RunsColumns[30]},
 			},
 			{
 				Name:    "run_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[30]},
+				Columns: []*schema.Column{RunsColumns[31]},
 			},
 			{
 				Name:    "run_invoked_skill_id",
@@ -528,7 +547,7 @@ var (
 			{
 				Name:    "run_lease_until",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[22]},
+				Columns: []*schema.Column{RunsColumns[23]},
 			},
 		},
 	}
@@ -745,6 +764,23 @@ var (
 			},
 		},
 	}
+	// SnippetsColumns holds the columns for the "snippets" table.
+	SnippetsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "name", Type: field.TypeString, Size: 2147483647},
+		{Name: "text", Type: field.TypeString, Size: 2147483647},
+		{Name: "mark", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "revision", Type: field.TypeInt, Default: 0},
+		{Name: "editor_id", Type: field.TypeUUID},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "updated_at", Type: field.TypeTime},
+	}
+	// SnippetsTable holds the schema information for the "snippets" table.
+	SnippetsTable = &schema.Table{
+		Name:       "snippets",
+		Columns:    SnippetsColumns,
+		PrimaryKey: []*schema.Column{SnippetsColumns[0]},
+	}
 	// SourcesColumns holds the columns for the "sources" table.
 	SourcesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -770,6 +806,35 @@ var (
 		Name:       "sources",
 		Columns:    SourcesColumns,
 		PrimaryKey: []*schema.Column{SourcesColumns[0]},
+	}
+	// TasksColumns holds the columns for the "tasks" table.
+	TasksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "name", Type: field.TypeString, Size: 2147483647},
+		{Name: "prompt", Type: field.TypeString, Size: 2147483647},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "configuration_id", Type: field.TypeUUID},
+	}
+	// TasksTable holds the schema information for the "tasks" table.
+	TasksTable = &schema.Table{
+		Name:       "tasks",
+		Columns:    TasksColumns,
+		PrimaryKey: []*schema.Column{TasksColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "tasks_configurations_configuration",
+				Columns:    []*schema.Column{TasksColumns[4]},
+				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
+				OnDelete:   schema.Restrict,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "task_configuration_id",
+				Unique:  false,
+				Columns: []*schema.Column{TasksColumns[4]},
+			},
+		},
 	}
 	// TokensColumns holds the columns for the "tokens" table.
 	TokensColumns = []*schema.Column{
@@ -885,7 +950,9 @@ var (
 		SignInCodesTable,
 		SkillsTable,
 		SkillRevisionsTable,
+		SnippetsTable,
 		SourcesTable,
+		TasksTable,
 		TokensTable,
 		ToolGroupSwitchesTable,
 		ToolSwitchesTable,
@@ -906,11 +973,14 @@ func init() {
 	}
 	AttachmentsTable.ForeignKeys[0].RefTable = SkillsTable
 	AttachmentsTable.ForeignKeys[1].RefTable = ConfigurationsTable
+	AttachmentsTable.ForeignKeys[2].RefTable = TasksTable
 	AttachmentsTable.Annotation = &entsql.Annotation{
 		Table: "attachments",
 	}
 	AttachmentsTable.Annotation.Checks = map[string]string{
 		"attachments_load_mode": "load_mode IN ('always', 'on_demand')",
+		"attachments_offerer":   "task_id IS NULL AND configuration_id IS NOT NULL OR configuration_id IS NULL AND task_id IS NOT NULL",
+		"attachments_task_mode": "task_id IS NULL OR load_mode = 'always'",
 	}
 	AuditEntriesTable.Annotation = &entsql.Annotation{
 		Table: "audit_entries",
@@ -1044,6 +1114,9 @@ func init() {
 	SkillRevisionsTable.Annotation.Checks = map[string]string{
 		"skill_revisions_process": "process IN ('no', 'yes', 'unreadable')",
 	}
+	SnippetsTable.Annotation = &entsql.Annotation{
+		Table: "snippets",
+	}
 	SourcesTable.Annotation = &entsql.Annotation{
 		Table: "sources",
 	}
@@ -1051,6 +1124,10 @@ func init() {
 		"sources_sync_status": "sync_status IN ('never_synced', 'syncing', 'ok', 'partial', 'error')",
 		"sources_trust_level": "trust_level IN ('untrusted', 'community', 'verified', 'first_party')",
 		"sources_type":        "type IN ('single_file', 'repo', 'marketplace', 'authored')",
+	}
+	TasksTable.ForeignKeys[0].RefTable = ConfigurationsTable
+	TasksTable.Annotation = &entsql.Annotation{
+		Table: "tasks",
 	}
 	TokensTable.ForeignKeys[0].RefTable = UsersTable
 	TokensTable.Annotation = &entsql.Annotation{

@@ -75,8 +75,14 @@ type Skill func(*sql.Selector)
 // SkillRevision is the predicate function for skillrevision builders.
 type SkillRevision func(*sql.Selector)
 
+// Snippet is the predicate function for snippet builders.
+type Snippet func(*sql.Selector)
+
 // Source is the predicate function for source builders.
 type Source func(*sql.Selector)
+
+// Task is the predicate function for task builders.
+type Task func(*sql.Selector)
 
 // Token is the predicate function for token builders.
 type Token func(*sql.Selector)

@@ -32,6 +32,8 @@ const (
 	FieldInvocation = "invocation"
 	// FieldInvokedSkillID holds the string denoting the invoked_skill_id field in the database.
 	FieldInvokedSkillID = "invoked_skill_id"
+	// FieldTaskID holds the string denoting the task_id field in the database.
+	FieldTaskID = "task_id"
 	// FieldForcedSkillIds holds the string denoting the forced_skill_ids field in the database.
 	FieldForcedSkillIds = "forced_skill_ids"
 	// FieldSkillAllowList holds the string denoting the skill_allow_list field in the database.
@@ -107,6 +109,7 @@ var Columns = []string{
 	FieldConfigurationID,
 	FieldInvocation,
 	FieldInvokedSkillID,
+	FieldTaskID,
 	FieldForcedSkillIds,
 	FieldSkillAllowList,
 	FieldCallerTools,
@@ -210,6 +213,11 @@ func ByInvocation(opts ...sql.OrderTermOption) OrderOption {
 // ByInvokedSkillID orders the results by the invoked_skill_id field.
 func ByInvokedSkillID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldInvokedSkillID, opts...).ToFunc()
+}
+
+// ByTaskID orders the results by the task_id field.
+func ByTaskID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTaskID, opts...).ToFunc()
 }
 
 // ByForcedSkillIds orders the results by the forced_skill_ids field.

@@ -106,6 +106,11 @@ func InvokedSkillID(v uuid.UUID) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldInvokedSkillID, v))
 }
 
+// TaskID applies equality check predicate on the "task_id" field. It's identical to TaskIDEQ.
+func TaskID(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldTaskID, v))
+}
+
 // ForcedSkillIds applies equality check predicate on the "forced_skill_ids" field. It's identical to ForcedSkillIdsEQ.
 func ForcedSkillIds(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldForcedSkillIds, v))
@@ -734,6 +739,56 @@ func InvokedSkillIDIsNil() predicate.Run {
 // InvokedSkillIDNotNil applies the NotNil predicate on the "invoked_skill_id" field.
 func InvokedSkillIDNotNil() predicate.Run {
 	return predicate.Run(sql.FieldNotNull(FieldInvokedSkillID))
+}
+
+// TaskIDEQ applies the EQ predicate on the "task_id" field.
+func TaskIDEQ(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldTaskID, v))
+}
+
+// TaskIDNEQ applies the NEQ predicate on the "task_id" field.
+func TaskIDNEQ(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldTaskID, v))
+}
+
+// TaskIDIn applies the In predicate on the "task_id" field.
+func TaskIDIn(vs ...uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldTaskID, vs...))
+}
+
+// TaskIDNotIn applies the NotIn predicate on the "task_id" field.
+func TaskIDNotIn(vs ...uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldTaskID, vs...))
+}
+
+// TaskIDGT applies the GT predicate on the "task_id" field.
+func TaskIDGT(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldTaskID, v))
+}
+
+// TaskIDGTE applies the GTE predicate on the "task_id" field.
+func TaskIDGTE(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldTaskID, v))
+}
+
+// TaskIDLT applies the LT predicate on the "task_id" field.
+func TaskIDLT(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldTaskID, v))
+}
+
+// TaskIDLTE applies the LTE predicate on the "task_id" field.
+func TaskIDLTE(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldTaskID, v))
+}
+
+// TaskIDIsNil applies the IsNil predicate on the "task_id" field.
+func TaskIDIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldTaskID))
+}
+
+// TaskIDNotNil applies the NotNil predicate on the "task_id" field.
+func TaskIDNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldTaskID))
 }
 
 // ForcedSkillIdsEQ applies the EQ predicate on the "forced_skill_ids" field.

@@ -70,7 +70,13 @@ func to(name string, table any, column string, on entsql.ReferenceOption) ent.Ed
 	return edge.To(name, table).Field(column).Unique().Required().Annotations(entsql.OnDelete(on))
 }
 
-// check is the CHECK constraint of one column.
+// maybeTo is a foreign key on a column that may be NULL.
+func maybeTo(name string, table any, column string, on entsql.ReferenceOption) ent.Edge {
+	return edge.To(name, table).Field(column).Unique().Annotations(entsql.OnDelete(on))
+}
+
+// check is a CHECK constraint, called after its column or after what it says of
+// several.
 type check struct{ column, condition string }
 
 // enum allows exactly these values in a column.

@@ -49,6 +49,7 @@ func (Configuration) Fields() []ent.Field {
 		maybe("allowed_tool_groups", "JSON list; null allows all groups"),
 		flag("require_second_approver", "nobody decides their own run"),
 		flag("snippets_in_caller_system_message", "RULES N2"),
+		maybe("snippet_ids", "JSON list, in the order in which they join (RULES N5)"),
 		number("max_iterations", "0 leaves it to the settings"),
 		maybe("allowed_user_ids", "JSON list; empty allows every person (RULES I6)"),
 		number("revision", "guards concurrent edits"),
@@ -67,7 +68,52 @@ func (Configuration) Indexes() []ent.Index { return []ent.Index{index.Fields("pr
 // Annotations of the table.
 func (Configuration) Annotations() []schema.Annotation { return table("configurations") }
 
-// Attachment offers a skill on a configuration.
+// Snippet is a text that joins prompts.
+type Snippet struct{ ent.Schema }
+
+// Fields of the table.
+func (Snippet) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		must("name", "the block's label"),
+		must("text", ""),
+		text("mark", "SHA-256 of the block that was marked; another block is unmarked (RULES N2, N4)"),
+		number("revision", "guards concurrent edits"),
+		ref("editor_id", "who wrote the present text"),
+		moment("created_at", ""),
+		moment("updated_at", "when the present text was written"),
+	}
+}
+
+// Annotations of the table.
+func (Snippet) Annotations() []schema.Annotation { return table("snippets") }
+
+// Task is one prompt that is run for one answer (RULES I4).
+type Task struct{ ent.Schema }
+
+// Fields of the table.
+func (Task) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		must("name", ""),
+		ref("configuration_id", "what it runs with"),
+		must("prompt", ""),
+		moment("created_at", ""),
+	}
+}
+
+// Edges of the table.
+func (Task) Edges() []ent.Edge {
+	return []ent.Edge{to("configuration", Configuration.Type, "configuration_id", entsql.Restrict)}
+}
+
+// Indexes of the table.
+func (Task) Indexes() []ent.Index { return []ent.Index{index.Fields("configuration_id")} }
+
+// Annotations of the table.
+func (Task) Annotations() []schema.Annotation { return table("tasks") }
+
+// Attachment offers a skill on a configuration or on a task.
 type Attachment struct{ ent.Schema }
 
 // Fields of the table.
@@ -75,9 +121,10 @@ func (Attachment) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
 		ref("skill_id", ""),
-		ref("configuration_id", ""),
+		maybeRef("configuration_id", "NULL: offered by a task"),
+		maybeRef("task_id", "NULL: offered by a configuration"),
 		must("load_mode", "when it is composed (RULES L1)"),
-		number("position", "orders what a configuration offers"),
+		number("position", "orders what a configuration or task offers"),
 		moment("created_at", ""),
 	}
 }
@@ -86,21 +133,29 @@ func (Attachment) Fields() []ent.Field {
 func (Attachment) Edges() []ent.Edge {
 	return []ent.Edge{
 		to("skill", Skill.Type, "skill_id", entsql.Restrict),
-		to("configuration", Configuration.Type, "configuration_id", entsql.Cascade),
+		maybeTo("configuration", Configuration.Type, "configuration_id", entsql.Cascade),
+		maybeTo("task", Task.Type, "task_id", entsql.Cascade),
 	}
 }
 
-// Indexes of the table.
+// Indexes of the table. NULL equals nothing, so that each of the unique ones holds
+// for the attachments of its kind.
 func (Attachment) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("skill_id", "configuration_id").Unique(),
+		index.Fields("skill_id", "task_id").Unique(),
 		index.Fields("configuration_id", "position"),
+		index.Fields("task_id", "position"),
 	}
 }
 
-// Annotations of the table.
+// Annotations of the table. A task composes all its skills (RULES I4).
 func (Attachment) Annotations() []schema.Annotation {
-	return table("attachments", enum("load_mode", library.Always, library.OnDemand))
+	return table("attachments",
+		enum("load_mode", library.Always, library.OnDemand),
+		check{"offerer", "task_id IS NULL AND configuration_id IS NOT NULL OR configuration_id IS NULL AND task_id IS NOT NULL"},
+		check{"task_mode", "task_id IS NULL OR load_mode = 'always'"},
+	)
 }
 
 // ToolSwitch is a tool's switch that was set at least once.

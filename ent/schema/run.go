@@ -27,6 +27,7 @@ func (Run) Fields() []ent.Field {
 		ref("configuration_id", ""),
 		maybe("invocation", "JSON: skill and subject of an explicit start"),
 		maybeRef("invoked_skill_id", "the invocation's skill again, for filtering"),
+		maybeRef("task_id", "the task it carries out; NULL for any other run"),
 		maybe("forced_skill_ids", "JSON list"),
 		maybe("skill_allow_list", "JSON list fixed at start; null is unrestricted (RULES T1)"),
 		maybe("caller_tools", "JSON list; null narrows nothing (RULES T10)"),

@@ -224,14 +224,37 @@ func (ec *executionContext) _Attachment_configurationId(ctx context.Context, fie
 			return obj.ConfigurationID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Attachment_configurationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Attachment", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Attachment_taskId(ctx context.Context, field graphql.CollectedField, obj *model.Attachment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Attachment_taskId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TaskID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Attachment_taskId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Attachment", field, false, false, "ID")
 }
 
@@ -646,6 +669,29 @@ func (ec *executionContext) _Configuration_requireSecondApprover(ctx context.Con
 }
 func (ec *executionContext) fieldContext_Configuration_requireSecondApprover(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Configuration", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Configuration_snippetIds(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Configuration_snippetIds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SnippetIds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNID2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Configuration_snippetIds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Configuration", field, false, false, "ID")
 }
 
 func (ec *executionContext) _Configuration_snippetsInCallerSystemMessage(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
@@ -1312,11 +1358,7 @@ func (ec *executionContext) unmarshalInputAttachSkillInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	if _, present := asMap["loadMode"]; !present {
-		asMap["loadMode"] = "ON_DEMAND"
-	}
-
-	fieldsInOrder := [...]string{"skillId", "configurationId", "loadMode", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "configurationId", "taskId", "loadMode", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1332,14 +1374,21 @@ func (ec *executionContext) unmarshalInputAttachSkillInput(ctx context.Context, 
 			it.SkillID = data
 		case "configurationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("configurationId"))
-			data, err := ec.unmarshalNID2string(ctx, v)
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.ConfigurationID = data
+		case "taskId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taskId"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaskID = data
 		case "loadMode":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("loadMode"))
-			data, err := ec.unmarshalNLoadMode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLoadMode(ctx, v)
+			data, err := ec.unmarshalOLoadMode2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLoadMode(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1385,6 +1434,9 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 	if _, present := asMap["requireSecondApprover"]; !present {
 		asMap["requireSecondApprover"] = false
 	}
+	if _, present := asMap["snippetIds"]; !present {
+		asMap["snippetIds"] = []any{}
+	}
 	if _, present := asMap["snippetsInCallerSystemMessage"]; !present {
 		asMap["snippetsInCallerSystemMessage"] = false
 	}
@@ -1392,7 +1444,7 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 		asMap["allowedUserIds"] = []any{}
 	}
 
-	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1448,6 +1500,13 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.RequireSecondApprover = data
+		case "snippetIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("snippetIds"))
+			data, err := ec.unmarshalNID2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SnippetIds = data
 		case "snippetsInCallerSystemMessage":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("snippetsInCallerSystemMessage"))
 			data, err := ec.unmarshalNBoolean2bool(ctx, v)
@@ -1616,7 +1675,7 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "clientMutationId"}
+	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1686,6 +1745,13 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.RequireSecondApprover = data
+		case "snippetIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("snippetIds"))
+			data, err := ec.unmarshalOID2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SnippetIds = data
 		case "snippetsInCallerSystemMessage":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("snippetsInCallerSystemMessage"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
@@ -1805,7 +1871,12 @@ func (ec *executionContext) _Attachment(ctx context.Context, sel ast.SelectionSe
 			}
 		case "configurationId":
 			out.Values[i] = ec._Attachment_configurationId(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "taskId":
+			out.Values[i] = ec._Attachment_taskId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "loadMode":
@@ -1970,6 +2041,11 @@ func (ec *executionContext) _Configuration(ctx context.Context, sel ast.Selectio
 			}
 		case "requireSecondApprover":
 			out.Values[i] = ec._Configuration_requireSecondApprover(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "snippetIds":
+			out.Values[i] = ec._Configuration_snippetIds(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

@@ -838,6 +838,84 @@ func (ec *executionContext) fieldContext_StaleSkillRefusal_current(_ context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _StaleSnippetRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.StaleSnippetRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleSnippetRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleSnippetRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleSnippetRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _StaleSnippetRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.StaleSnippetRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleSnippetRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleSnippetRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StaleSnippetRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _StaleSnippetRefusal_current(ctx context.Context, field graphql.CollectedField, obj *model.StaleSnippetRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StaleSnippetRefusal_current(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Current, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Snippet) graphql.Marshaler {
+			return ec.marshalNSnippet2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSnippet(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StaleSnippetRefusal_current(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StaleSnippetRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Snippet(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SyncRunningRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.SyncRunningRefusal) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1018,6 +1096,13 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._SyncRunningRefusal(ctx, sel, obj)
+	case model.StaleSnippetRefusal:
+		return ec._StaleSnippetRefusal(ctx, sel, &obj)
+	case *model.StaleSnippetRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._StaleSnippetRefusal(ctx, sel, obj)
 	case model.StaleSkillRefusal:
 		return ec._StaleSkillRefusal(ctx, sel, &obj)
 	case *model.StaleSkillRefusal:
@@ -1487,6 +1572,49 @@ func (ec *executionContext) _StaleSkillRefusal(ctx context.Context, sel ast.Sele
 			}
 		case "current":
 			out.Values[i] = ec._StaleSkillRefusal_current(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var staleSnippetRefusalImplementors = []string{"StaleSnippetRefusal", "Refusal"}
+
+func (ec *executionContext) _StaleSnippetRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.StaleSnippetRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, staleSnippetRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StaleSnippetRefusal")
+		case "code":
+			out.Values[i] = ec._StaleSnippetRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._StaleSnippetRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "current":
+			out.Values[i] = ec._StaleSnippetRefusal_current(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

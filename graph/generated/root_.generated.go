@@ -36,8 +36,10 @@ type ResolverRoot interface {
 	RunInvocation() RunInvocationResolver
 	RunPin() RunPinResolver
 	Skill() SkillResolver
+	Snippet() SnippetResolver
 	Source() SourceResolver
 	Subscription() SubscriptionResolver
+	Task() TaskResolver
 	Token() TokenResolver
 }
 
@@ -105,6 +107,7 @@ type ComplexityRoot struct {
 		LoadMode        func(childComplexity int) int
 		Position        func(childComplexity int) int
 		Skill           func(childComplexity int) int
+		TaskID          func(childComplexity int) int
 	}
 
 	AttachmentConnection struct {
@@ -203,6 +206,7 @@ type ComplexityRoot struct {
 		Provider                      func(childComplexity int) int
 		RequireSecondApprover         func(childComplexity int) int
 		Revision                      func(childComplexity int) int
+		SnippetIds                    func(childComplexity int) int
 		SnippetsInCallerSystemMessage func(childComplexity int) int
 		SystemPrompt                  func(childComplexity int) int
 	}
@@ -242,10 +246,22 @@ type ComplexityRoot struct {
 		Skill            func(childComplexity int) int
 	}
 
+	CreateSnippetPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Snippet          func(childComplexity int) int
+	}
+
 	CreateSourcePayload struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Source           func(childComplexity int) int
+	}
+
+	CreateTaskPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Task             func(childComplexity int) int
 	}
 
 	CreateTokenPayload struct {
@@ -345,6 +361,12 @@ type ComplexityRoot struct {
 		Obstacles func(childComplexity int) int
 	}
 
+	MarkSnippetPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Snippet          func(childComplexity int) int
+	}
+
 	ModelCallEvent struct {
 		At           func(childComplexity int) int
 		Bytes        func(childComplexity int) int
@@ -366,16 +388,20 @@ type ComplexityRoot struct {
 		CreateProvider      func(childComplexity int, input model.CreateProviderInput) int
 		CreateRecord        func(childComplexity int, input model.CreateRecordInput) int
 		CreateSkill         func(childComplexity int, input model.CreateSkillInput) int
+		CreateSnippet       func(childComplexity int, input model.CreateSnippetInput) int
 		CreateSource        func(childComplexity int, input model.CreateSourceInput) int
+		CreateTask          func(childComplexity int, input model.CreateTaskInput) int
 		CreateToken         func(childComplexity int, input model.CreateTokenInput) int
 		CreateUser          func(childComplexity int, input model.CreateUserInput) int
 		DecideRun           func(childComplexity int, input model.DecideRunInput) int
 		DeleteSource        func(childComplexity int, input model.DeleteSourceInput) int
 		DetachSkill         func(childComplexity int, input model.DetachSkillInput) int
 		GrantPermission     func(childComplexity int, input model.GrantPermissionInput) int
+		MarkSnippet         func(childComplexity int, input model.MarkSnippetInput) int
 		RevokePermission    func(childComplexity int, input model.RevokePermissionInput) int
 		RevokeSkillVersion  func(childComplexity int, input model.RevokeSkillVersionInput) int
 		RevokeToken         func(childComplexity int, input model.RevokeTokenInput) int
+		RunTask             func(childComplexity int, input model.RunTaskInput) int
 		SetSkillEnabled     func(childComplexity int, input model.SetSkillEnabledInput) int
 		SetSourceToken      func(childComplexity int, input model.SetSourceTokenInput) int
 		SetSourceTrustLevel func(childComplexity int, input model.SetSourceTrustLevelInput) int
@@ -383,11 +409,13 @@ type ComplexityRoot struct {
 		StartRun            func(childComplexity int, input model.StartRunInput) int
 		SubmitRunInput      func(childComplexity int, input model.SubmitRunInputInput) int
 		SyncSource          func(childComplexity int, input model.SyncSourceInput) int
+		UnmarkSnippet       func(childComplexity int, input model.UnmarkSnippetInput) int
 		UpdateAttachment    func(childComplexity int, input model.UpdateAttachmentInput) int
 		UpdateConfiguration func(childComplexity int, input model.UpdateConfigurationInput) int
 		UpdateRecord        func(childComplexity int, input model.UpdateRecordInput) int
 		UpdateSetting       func(childComplexity int, input model.UpdateSettingInput) int
 		UpdateSkill         func(childComplexity int, input model.UpdateSkillInput) int
+		UpdateSnippet       func(childComplexity int, input model.UpdateSnippetInput) int
 		UpdateSource        func(childComplexity int, input model.UpdateSourceInput) int
 		UpdateUser          func(childComplexity int, input model.UpdateUserInput) int
 	}
@@ -490,7 +518,9 @@ type ComplexityRoot struct {
 		Runs           func(childComplexity int, filter *model.RunFilter, first *int, after *string, last *int, before *string) int
 		Settings       func(childComplexity int) int
 		Skills         func(childComplexity int, filter *model.SkillFilter, first *int, after *string, last *int, before *string) int
+		Snippets       func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Sources        func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Tasks          func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Tokens         func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Tools          func(childComplexity int) int
 		Users          func(childComplexity int, first *int, after *string, last *int, before *string) int
@@ -621,6 +651,8 @@ type ComplexityRoot struct {
 		StartedAt         func(childComplexity int) int
 		Status            func(childComplexity int) int
 		Subject           func(childComplexity int) int
+		Task              func(childComplexity int) int
+		TaskID            func(childComplexity int) int
 		TerminationReason func(childComplexity int) int
 		Truncated         func(childComplexity int) int
 		Usage             func(childComplexity int) int
@@ -674,6 +706,12 @@ type ComplexityRoot struct {
 		Done     func(childComplexity int) int
 		Position func(childComplexity int) int
 		Total    func(childComplexity int) int
+	}
+
+	RunTaskPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Run              func(childComplexity int) int
 	}
 
 	RunUsage struct {
@@ -770,6 +808,30 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	Snippet struct {
+		Block       func(childComplexity int) int
+		BlockDigest func(childComplexity int) int
+		CreatedAt   func(childComplexity int) int
+		Editor      func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Marked      func(childComplexity int) int
+		Name        func(childComplexity int) int
+		Revision    func(childComplexity int) int
+		Text        func(childComplexity int) int
+		UpdatedAt   func(childComplexity int) int
+	}
+
+	SnippetConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	SnippetEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	Source struct {
 		CreatedAt           func(childComplexity int) int
 		Enabled             func(childComplexity int) int
@@ -821,6 +883,12 @@ type ComplexityRoot struct {
 	}
 
 	StaleSkillRefusal struct {
+		Code    func(childComplexity int) int
+		Current func(childComplexity int) int
+		Message func(childComplexity int) int
+	}
+
+	StaleSnippetRefusal struct {
 		Code    func(childComplexity int) int
 		Current func(childComplexity int) int
 		Message func(childComplexity int) int
@@ -911,6 +979,26 @@ type ComplexityRoot struct {
 		Source           func(childComplexity int) int
 	}
 
+	Task struct {
+		Attachments   func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Configuration func(childComplexity int) int
+		CreatedAt     func(childComplexity int) int
+		ID            func(childComplexity int) int
+		Name          func(childComplexity int) int
+		Prompt        func(childComplexity int) int
+	}
+
+	TaskConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	TaskEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	Token struct {
 		CreatedAt func(childComplexity int) int
 		ExpiresAt func(childComplexity int) int
@@ -965,6 +1053,12 @@ type ComplexityRoot struct {
 		Tool    func(childComplexity int) int
 	}
 
+	UnmarkSnippetPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Snippet          func(childComplexity int) int
+	}
+
 	UpdateAttachmentPayload struct {
 		Attachment       func(childComplexity int) int
 		ClientMutationID func(childComplexity int) int
@@ -993,6 +1087,12 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Skill            func(childComplexity int) int
+	}
+
+	UpdateSnippetPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Snippet          func(childComplexity int) int
 	}
 
 	UpdateSourcePayload struct {
@@ -1315,6 +1415,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Attachment.Skill(childComplexity), true
+	case "Attachment.taskId":
+		if e.ComplexityRoot.Attachment.TaskID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Attachment.TaskID(childComplexity), true
 
 	case "AttachmentConnection.edges":
 		if e.ComplexityRoot.AttachmentConnection.Edges == nil {
@@ -1704,6 +1810,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Configuration.Revision(childComplexity), true
+	case "Configuration.snippetIds":
+		if e.ComplexityRoot.Configuration.SnippetIds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Configuration.SnippetIds(childComplexity), true
 	case "Configuration.snippetsInCallerSystemMessage":
 		if e.ComplexityRoot.Configuration.SnippetsInCallerSystemMessage == nil {
 			break
@@ -1825,6 +1937,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CreateSkillPayload.Skill(childComplexity), true
 
+	case "CreateSnippetPayload.clientMutationId":
+		if e.ComplexityRoot.CreateSnippetPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateSnippetPayload.ClientMutationID(childComplexity), true
+	case "CreateSnippetPayload.refusal":
+		if e.ComplexityRoot.CreateSnippetPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateSnippetPayload.Refusal(childComplexity), true
+	case "CreateSnippetPayload.snippet":
+		if e.ComplexityRoot.CreateSnippetPayload.Snippet == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateSnippetPayload.Snippet(childComplexity), true
+
 	case "CreateSourcePayload.clientMutationId":
 		if e.ComplexityRoot.CreateSourcePayload.ClientMutationID == nil {
 			break
@@ -1843,6 +1974,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.CreateSourcePayload.Source(childComplexity), true
+
+	case "CreateTaskPayload.clientMutationId":
+		if e.ComplexityRoot.CreateTaskPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateTaskPayload.ClientMutationID(childComplexity), true
+	case "CreateTaskPayload.refusal":
+		if e.ComplexityRoot.CreateTaskPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateTaskPayload.Refusal(childComplexity), true
+	case "CreateTaskPayload.task":
+		if e.ComplexityRoot.CreateTaskPayload.Task == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateTaskPayload.Task(childComplexity), true
 
 	case "CreateTokenPayload.clientMutationId":
 		if e.ComplexityRoot.CreateTokenPayload.ClientMutationID == nil {
@@ -2188,6 +2338,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.InvisibleCharactersRefusal.Obstacles(childComplexity), true
 
+	case "MarkSnippetPayload.clientMutationId":
+		if e.ComplexityRoot.MarkSnippetPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MarkSnippetPayload.ClientMutationID(childComplexity), true
+	case "MarkSnippetPayload.refusal":
+		if e.ComplexityRoot.MarkSnippetPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MarkSnippetPayload.Refusal(childComplexity), true
+	case "MarkSnippetPayload.snippet":
+		if e.ComplexityRoot.MarkSnippetPayload.Snippet == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MarkSnippetPayload.Snippet(childComplexity), true
+
 	case "ModelCallEvent.at":
 		if e.ComplexityRoot.ModelCallEvent.At == nil {
 			break
@@ -2331,6 +2500,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateSkill(childComplexity, args["input"].(model.CreateSkillInput)), true
+	case "Mutation.createSnippet":
+		if e.ComplexityRoot.Mutation.CreateSnippet == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createSnippet_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateSnippet(childComplexity, args["input"].(model.CreateSnippetInput)), true
 	case "Mutation.createSource":
 		if e.ComplexityRoot.Mutation.CreateSource == nil {
 			break
@@ -2342,6 +2522,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateSource(childComplexity, args["input"].(model.CreateSourceInput)), true
+	case "Mutation.createTask":
+		if e.ComplexityRoot.Mutation.CreateTask == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createTask_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateTask(childComplexity, args["input"].(model.CreateTaskInput)), true
 	case "Mutation.createToken":
 		if e.ComplexityRoot.Mutation.CreateToken == nil {
 			break
@@ -2408,6 +2599,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.GrantPermission(childComplexity, args["input"].(model.GrantPermissionInput)), true
+	case "Mutation.markSnippet":
+		if e.ComplexityRoot.Mutation.MarkSnippet == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_markSnippet_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.MarkSnippet(childComplexity, args["input"].(model.MarkSnippetInput)), true
 	case "Mutation.revokePermission":
 		if e.ComplexityRoot.Mutation.RevokePermission == nil {
 			break
@@ -2441,6 +2643,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeToken(childComplexity, args["input"].(model.RevokeTokenInput)), true
+	case "Mutation.runTask":
+		if e.ComplexityRoot.Mutation.RunTask == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_runTask_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RunTask(childComplexity, args["input"].(model.RunTaskInput)), true
 	case "Mutation.setSkillEnabled":
 		if e.ComplexityRoot.Mutation.SetSkillEnabled == nil {
 			break
@@ -2518,6 +2731,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SyncSource(childComplexity, args["input"].(model.SyncSourceInput)), true
+	case "Mutation.unmarkSnippet":
+		if e.ComplexityRoot.Mutation.UnmarkSnippet == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_unmarkSnippet_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UnmarkSnippet(childComplexity, args["input"].(model.UnmarkSnippetInput)), true
 	case "Mutation.updateAttachment":
 		if e.ComplexityRoot.Mutation.UpdateAttachment == nil {
 			break
@@ -2573,6 +2797,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UpdateSkill(childComplexity, args["input"].(model.UpdateSkillInput)), true
+	case "Mutation.updateSnippet":
+		if e.ComplexityRoot.Mutation.UpdateSnippet == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateSnippet_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateSnippet(childComplexity, args["input"].(model.UpdateSnippetInput)), true
 	case "Mutation.updateSource":
 		if e.ComplexityRoot.Mutation.UpdateSource == nil {
 			break
@@ -3057,6 +3292,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Skills(childComplexity, args["filter"].(*model.SkillFilter), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Query.snippets":
+		if e.ComplexityRoot.Query.Snippets == nil {
+			break
+		}
+
+		args, err := ec.field_Query_snippets_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Snippets(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.sources":
 		if e.ComplexityRoot.Query.Sources == nil {
 			break
@@ -3068,6 +3314,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Sources(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Query.tasks":
+		if e.ComplexityRoot.Query.Tasks == nil {
+			break
+		}
+
+		args, err := ec.field_Query_tasks_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Tasks(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.tokens":
 		if e.ComplexityRoot.Query.Tokens == nil {
 			break
@@ -3618,6 +3875,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Run.Subject(childComplexity), true
+	case "Run.task":
+		if e.ComplexityRoot.Run.Task == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.Task(childComplexity), true
+	case "Run.taskId":
+		if e.ComplexityRoot.Run.TaskID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.TaskID(childComplexity), true
 	case "Run.terminationReason":
 		if e.ComplexityRoot.Run.TerminationReason == nil {
 			break
@@ -3800,6 +4069,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RunProgress.Total(childComplexity), true
+
+	case "RunTaskPayload.clientMutationId":
+		if e.ComplexityRoot.RunTaskPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunTaskPayload.ClientMutationID(childComplexity), true
+	case "RunTaskPayload.refusal":
+		if e.ComplexityRoot.RunTaskPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunTaskPayload.Refusal(childComplexity), true
+	case "RunTaskPayload.run":
+		if e.ComplexityRoot.RunTaskPayload.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunTaskPayload.Run(childComplexity), true
 
 	case "RunUsage.inputTokens":
 		if e.ComplexityRoot.RunUsage.InputTokens == nil {
@@ -4188,6 +4476,99 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SkillEdge.Node(childComplexity), true
 
+	case "Snippet.block":
+		if e.ComplexityRoot.Snippet.Block == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.Block(childComplexity), true
+	case "Snippet.blockDigest":
+		if e.ComplexityRoot.Snippet.BlockDigest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.BlockDigest(childComplexity), true
+	case "Snippet.createdAt":
+		if e.ComplexityRoot.Snippet.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.CreatedAt(childComplexity), true
+	case "Snippet.editor":
+		if e.ComplexityRoot.Snippet.Editor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.Editor(childComplexity), true
+	case "Snippet.id":
+		if e.ComplexityRoot.Snippet.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.ID(childComplexity), true
+	case "Snippet.marked":
+		if e.ComplexityRoot.Snippet.Marked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.Marked(childComplexity), true
+	case "Snippet.name":
+		if e.ComplexityRoot.Snippet.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.Name(childComplexity), true
+	case "Snippet.revision":
+		if e.ComplexityRoot.Snippet.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.Revision(childComplexity), true
+	case "Snippet.text":
+		if e.ComplexityRoot.Snippet.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.Text(childComplexity), true
+	case "Snippet.updatedAt":
+		if e.ComplexityRoot.Snippet.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Snippet.UpdatedAt(childComplexity), true
+
+	case "SnippetConnection.edges":
+		if e.ComplexityRoot.SnippetConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SnippetConnection.Edges(childComplexity), true
+	case "SnippetConnection.nodes":
+		if e.ComplexityRoot.SnippetConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SnippetConnection.Nodes(childComplexity), true
+	case "SnippetConnection.pageInfo":
+		if e.ComplexityRoot.SnippetConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SnippetConnection.PageInfo(childComplexity), true
+
+	case "SnippetEdge.cursor":
+		if e.ComplexityRoot.SnippetEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SnippetEdge.Cursor(childComplexity), true
+	case "SnippetEdge.node":
+		if e.ComplexityRoot.SnippetEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SnippetEdge.Node(childComplexity), true
+
 	case "Source.createdAt":
 		if e.ComplexityRoot.Source.CreatedAt == nil {
 			break
@@ -4409,6 +4790,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.StaleSkillRefusal.Message(childComplexity), true
+
+	case "StaleSnippetRefusal.code":
+		if e.ComplexityRoot.StaleSnippetRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleSnippetRefusal.Code(childComplexity), true
+	case "StaleSnippetRefusal.current":
+		if e.ComplexityRoot.StaleSnippetRefusal.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleSnippetRefusal.Current(childComplexity), true
+	case "StaleSnippetRefusal.message":
+		if e.ComplexityRoot.StaleSnippetRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleSnippetRefusal.Message(childComplexity), true
 
 	case "Standing.instructs":
 		if e.ComplexityRoot.Standing.Instructs == nil {
@@ -4748,6 +5148,80 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SyncSourcePayload.Source(childComplexity), true
 
+	case "Task.attachments":
+		if e.ComplexityRoot.Task.Attachments == nil {
+			break
+		}
+
+		args, err := ec.field_Task_attachments_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Task.Attachments(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Task.configuration":
+		if e.ComplexityRoot.Task.Configuration == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Task.Configuration(childComplexity), true
+	case "Task.createdAt":
+		if e.ComplexityRoot.Task.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Task.CreatedAt(childComplexity), true
+	case "Task.id":
+		if e.ComplexityRoot.Task.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Task.ID(childComplexity), true
+	case "Task.name":
+		if e.ComplexityRoot.Task.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Task.Name(childComplexity), true
+	case "Task.prompt":
+		if e.ComplexityRoot.Task.Prompt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Task.Prompt(childComplexity), true
+
+	case "TaskConnection.edges":
+		if e.ComplexityRoot.TaskConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaskConnection.Edges(childComplexity), true
+	case "TaskConnection.nodes":
+		if e.ComplexityRoot.TaskConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaskConnection.Nodes(childComplexity), true
+	case "TaskConnection.pageInfo":
+		if e.ComplexityRoot.TaskConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaskConnection.PageInfo(childComplexity), true
+
+	case "TaskEdge.cursor":
+		if e.ComplexityRoot.TaskEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaskEdge.Cursor(childComplexity), true
+	case "TaskEdge.node":
+		if e.ComplexityRoot.TaskEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaskEdge.Node(childComplexity), true
+
 	case "Token.createdAt":
 		if e.ComplexityRoot.Token.CreatedAt == nil {
 			break
@@ -4970,6 +5444,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ToolExplanation.Tool(childComplexity), true
 
+	case "UnmarkSnippetPayload.clientMutationId":
+		if e.ComplexityRoot.UnmarkSnippetPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnmarkSnippetPayload.ClientMutationID(childComplexity), true
+	case "UnmarkSnippetPayload.refusal":
+		if e.ComplexityRoot.UnmarkSnippetPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnmarkSnippetPayload.Refusal(childComplexity), true
+	case "UnmarkSnippetPayload.snippet":
+		if e.ComplexityRoot.UnmarkSnippetPayload.Snippet == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnmarkSnippetPayload.Snippet(childComplexity), true
+
 	case "UpdateAttachmentPayload.attachment":
 		if e.ComplexityRoot.UpdateAttachmentPayload.Attachment == nil {
 			break
@@ -5064,6 +5557,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.UpdateSkillPayload.Skill(childComplexity), true
+
+	case "UpdateSnippetPayload.clientMutationId":
+		if e.ComplexityRoot.UpdateSnippetPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateSnippetPayload.ClientMutationID(childComplexity), true
+	case "UpdateSnippetPayload.refusal":
+		if e.ComplexityRoot.UpdateSnippetPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateSnippetPayload.Refusal(childComplexity), true
+	case "UpdateSnippetPayload.snippet":
+		if e.ComplexityRoot.UpdateSnippetPayload.Snippet == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateSnippetPayload.Snippet(childComplexity), true
 
 	case "UpdateSourcePayload.clientMutationId":
 		if e.ComplexityRoot.UpdateSourcePayload.ClientMutationID == nil {
@@ -5282,7 +5794,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateProviderInput", ec.unmarshalInputCreateProviderInput),
 			graphql.NewInputUnmarshaler("CreateRecordInput", ec.unmarshalInputCreateRecordInput),
 			graphql.NewInputUnmarshaler("CreateSkillInput", ec.unmarshalInputCreateSkillInput),
+			graphql.NewInputUnmarshaler("CreateSnippetInput", ec.unmarshalInputCreateSnippetInput),
 			graphql.NewInputUnmarshaler("CreateSourceInput", ec.unmarshalInputCreateSourceInput),
+			graphql.NewInputUnmarshaler("CreateTaskInput", ec.unmarshalInputCreateTaskInput),
 			graphql.NewInputUnmarshaler("CreateTokenInput", ec.unmarshalInputCreateTokenInput),
 			graphql.NewInputUnmarshaler("CreateUserInput", ec.unmarshalInputCreateUserInput),
 			graphql.NewInputUnmarshaler("DecideRunInput", ec.unmarshalInputDecideRunInput),
@@ -5290,12 +5804,14 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
 			graphql.NewInputUnmarshaler("GrantPermissionInput", ec.unmarshalInputGrantPermissionInput),
 			graphql.NewInputUnmarshaler("InvocationInput", ec.unmarshalInputInvocationInput),
+			graphql.NewInputUnmarshaler("MarkSnippetInput", ec.unmarshalInputMarkSnippetInput),
 			graphql.NewInputUnmarshaler("MessageInput", ec.unmarshalInputMessageInput),
 			graphql.NewInputUnmarshaler("RecordReferenceInput", ec.unmarshalInputRecordReferenceInput),
 			graphql.NewInputUnmarshaler("RevokePermissionInput", ec.unmarshalInputRevokePermissionInput),
 			graphql.NewInputUnmarshaler("RevokeSkillVersionInput", ec.unmarshalInputRevokeSkillVersionInput),
 			graphql.NewInputUnmarshaler("RevokeTokenInput", ec.unmarshalInputRevokeTokenInput),
 			graphql.NewInputUnmarshaler("RunFilter", ec.unmarshalInputRunFilter),
+			graphql.NewInputUnmarshaler("RunTaskInput", ec.unmarshalInputRunTaskInput),
 			graphql.NewInputUnmarshaler("SetSkillEnabledInput", ec.unmarshalInputSetSkillEnabledInput),
 			graphql.NewInputUnmarshaler("SetSourceTokenInput", ec.unmarshalInputSetSourceTokenInput),
 			graphql.NewInputUnmarshaler("SetSourceTrustLevelInput", ec.unmarshalInputSetSourceTrustLevelInput),
@@ -5304,11 +5820,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("StartRunInput", ec.unmarshalInputStartRunInput),
 			graphql.NewInputUnmarshaler("SubmitRunInputInput", ec.unmarshalInputSubmitRunInputInput),
 			graphql.NewInputUnmarshaler("SyncSourceInput", ec.unmarshalInputSyncSourceInput),
+			graphql.NewInputUnmarshaler("UnmarkSnippetInput", ec.unmarshalInputUnmarkSnippetInput),
 			graphql.NewInputUnmarshaler("UpdateAttachmentInput", ec.unmarshalInputUpdateAttachmentInput),
 			graphql.NewInputUnmarshaler("UpdateConfigurationInput", ec.unmarshalInputUpdateConfigurationInput),
 			graphql.NewInputUnmarshaler("UpdateRecordInput", ec.unmarshalInputUpdateRecordInput),
 			graphql.NewInputUnmarshaler("UpdateSettingInput", ec.unmarshalInputUpdateSettingInput),
 			graphql.NewInputUnmarshaler("UpdateSkillInput", ec.unmarshalInputUpdateSkillInput),
+			graphql.NewInputUnmarshaler("UpdateSnippetInput", ec.unmarshalInputUpdateSnippetInput),
 			graphql.NewInputUnmarshaler("UpdateSourceInput", ec.unmarshalInputUpdateSourceInput),
 			graphql.NewInputUnmarshaler("UpdateUserInput", ec.unmarshalInputUpdateUserInput),
 		)
@@ -5842,7 +6360,7 @@ enum AuditEvent {
   GRANT_CHANGED
   """A setting was changed."""
   SETTING_CHANGED
-  """A snippet was marked."""
+  """A snippet's mark was set, taken away, ended by an edit or brought back by one: the detail ` + "`" + `marked` + "`" + ` says whether the block is marked now."""
   SNIPPET_MARKED
   """Marking a snippet was refused."""
   SNIPPET_MARK_REFUSED
@@ -5860,7 +6378,7 @@ enum AuditEvent {
   PROVIDER_UPDATED
   """A configuration was added."""
   CONFIGURATION_CREATED
-  """A configuration was changed."""
+  """A configuration was changed, or a task was added to it."""
   CONFIGURATION_UPDATED
   """A tool was switched."""
   TOOL_SWITCHED
@@ -5920,7 +6438,7 @@ extend type Mutation {
     """What to change."""
     input: UpdateConfigurationInput!
   ): UpdateConfigurationPayload
-  """Offer a skill on a configuration."""
+  """Offer a skill on a configuration or a task."""
   attachSkill(
     """What to offer where."""
     input: AttachSkillInput!
@@ -5955,6 +6473,8 @@ type Configuration implements Node {
   allowedToolGroups: [String!]
   """Whether a second person must approve writes. Processes cannot run then."""
   requireSecondApprover: Boolean!
+  """The snippets that follow its prompt, in their order."""
+  snippetIds: [ID!]!
   """Whether marked snippets join a caller's own system message."""
   snippetsInCallerSystemMessage: Boolean!
   """The most model rounds a run makes in one go; null leaves it to the settings."""
@@ -5996,17 +6516,19 @@ type ConfigurationEdge {
   node: Configuration!
 }
 
-"""A skill that a configuration offers."""
+"""A skill that a configuration or a task offers."""
 type Attachment {
   """The attachment's id."""
   id: ID!
   """The skill."""
   skill: Skill!
-  """The configuration's id."""
-  configurationId: ID!
+  """The id of the configuration that offers it; null when a task does."""
+  configurationId: ID
+  """The id of the task that offers it; null when a configuration does."""
+  taskId: ID
   """When the skill is composed."""
   loadMode: LoadMode!
-  """Orders the configuration's attachments: lower comes first."""
+  """Orders the attachments of its configuration or task: lower comes first."""
   position: Int!
   """When it was attached."""
   createdAt: DateTime!
@@ -6054,6 +6576,8 @@ input CreateConfigurationInput {
   allowedToolGroups: [String!]
   """Whether a second person must approve writes."""
   requireSecondApprover: Boolean! = false
+  """The snippets that follow its prompt, in this order, each once."""
+  snippetIds: [ID!]! = []
   """Whether marked snippets join a caller's own system message."""
   snippetsInCallerSystemMessage: Boolean! = false
   """The most model rounds a run makes in one go."""
@@ -6094,6 +6618,8 @@ input UpdateConfigurationInput {
   allowedToolGroups: [String!]
   """Whether a second person must approve writes."""
   requireSecondApprover: Boolean
+  """The snippets that follow its prompt, in this order, each once."""
+  snippetIds: [ID!]
   """Whether marked snippets join a caller's own system message."""
   snippetsInCallerSystemMessage: Boolean
   """The most model rounds a run makes in one go; null leaves it to the settings."""
@@ -6118,10 +6644,15 @@ type UpdateConfigurationPayload {
 input AttachSkillInput {
   """The skill."""
   skillId: ID!
-  """The configuration that offers it."""
-  configurationId: ID!
-  """When it is composed. A process is only ever ON_DEMAND."""
-  loadMode: LoadMode! = ON_DEMAND
+  """The configuration that offers it. Either this or ` + "`" + `taskId` + "`" + `."""
+  configurationId: ID
+  """The task that offers it. Either this or ` + "`" + `configurationId` + "`" + `."""
+  taskId: ID
+  """
+  When it is composed. Not given, that is ON_DEMAND on a configuration and ALWAYS on a task. A process is only ever ON_DEMAND; a task takes ALWAYS alone
+  and no process.
+  """
+  loadMode: LoadMode
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -6160,7 +6691,7 @@ input UpdateAttachmentInput {
   attachmentId: ID!
   """When the skill is composed."""
   loadMode: LoadMode
-  """Its place among the configuration's attachments, from 1; beyond the end is the end."""
+  """Its place among the attachments of its configuration or task, from 1; beyond the end is the end."""
   position: Int
   """Echoed in the payload."""
   clientMutationId: String
@@ -6625,6 +7156,16 @@ type StaleConfigurationRefusal implements Refusal {
   current: Configuration!
 }
 
+"""The snippet changed since it was read. Read its block as it is now."""
+type StaleSnippetRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """The snippet as it is now."""
+  current: Snippet!
+}
+
 """The source is being synced."""
 type SyncRunningRefusal implements Refusal {
   """The rule's verdict, for programs."""
@@ -6671,7 +7212,7 @@ type Use {
 enum UseKind {
   """An approval."""
   APPROVAL
-  """An attachment to a configuration."""
+  """An attachment to a configuration or task."""
   ATTACHMENT
   """A revocation."""
   REVOCATION
@@ -6709,10 +7250,12 @@ enum RefusalCode {
   BUSY
   """The skill is not attached to the configuration."""
   NOT_ATTACHED
-  """The skill is attached to the configuration already."""
+  """The skill is attached there already."""
   ALREADY_ATTACHED
-  """A process is attached on demand only."""
+  """A process is attached on demand only, and so never to a task."""
   PROCESS_NOT_ALWAYS
+  """A task's skills are composed always."""
+  TASK_ALWAYS_ONLY
   """The skill is disabled, orphaned or below the minimum trust level."""
   NOT_EFFECTIVE
   """The skill's version does not instruct."""
@@ -7083,6 +7626,10 @@ type Run implements Node {
   configuration: Configuration
   """The id of what it runs with."""
   configurationId: ID!
+  """The task it carries out; null when it carries out none, or the viewer may not run the task."""
+  task: Task
+  """The id of the task it carries out; null without one."""
+  taskId: ID
   """The instructions that it holds, each at one approved version, in the order in which the model reads them."""
   pins: [RunPin!]!
   """The skill that was started explicitly; null without one."""
@@ -8204,6 +8751,170 @@ type SetSkillEnabledPayload {
   clientMutationId: String
 }
 `, BuiltIn: false},
+	{Name: "../schema/snippets.graphqls", Input: `extend type Query {
+  """The snippets, oldest first."""
+  snippets(
+    """How many from the start, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): SnippetConnection!
+}
+
+extend type Mutation {
+  """Write a snippet. It is not marked."""
+  createSnippet(
+    """What to write."""
+    input: CreateSnippetInput!
+  ): CreateSnippetPayload
+  """Edit a snippet. Fields that are not given stay as they are. An edit of the block that was marked ends its mark."""
+  updateSnippet(
+    """What to change."""
+    input: UpdateSnippetInput!
+  ): UpdateSnippetPayload
+  """Mark the block that was read, so that it may join a caller's own system message. Administrators only."""
+  markSnippet(
+    """The snippet, and the block that was read."""
+    input: MarkSnippetInput!
+  ): MarkSnippetPayload
+  """Take a snippet's mark away. Administrators only."""
+  unmarkSnippet(
+    """Which snippet."""
+    input: UnmarkSnippetInput!
+  ): UnmarkSnippetPayload
+}
+
+"""
+A text that configurations join to their prompts under its name. Whoever may edit snippets writes it; only a block that an administrator marked may join
+a caller's own system message.
+"""
+type Snippet implements Node {
+  """The snippet's id."""
+  id: ID!
+  """The label of its block."""
+  name: String!
+  """The text as it was written."""
+  text: String!
+  """What joins a system message: the name, a colon, a line break and the text without space around it."""
+  block: String!
+  """SHA-256 of the block's bytes: what ` + "`" + `markSnippet` + "`" + ` takes."""
+  blockDigest: Digest!
+  """Whether the present block is the one that was marked."""
+  marked: Boolean!
+  """Counts the edits, from 1."""
+  revision: Int!
+  """Who wrote the present text; null when that account is gone or not the viewer's to see."""
+  editor: User
+  """When it was written first."""
+  createdAt: DateTime!
+  """When its present text was written."""
+  updatedAt: DateTime!
+}
+
+"""A page of snippets."""
+type SnippetConnection {
+  """The snippets with their cursors."""
+  edges: [SnippetEdge!]!
+  """The snippets."""
+  nodes: [Snippet!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""A snippet in a list."""
+type SnippetEdge {
+  """The place in the list."""
+  cursor: String!
+  """The snippet."""
+  node: Snippet!
+}
+
+"""A snippet to write."""
+input CreateSnippetInput {
+  """The label of its block."""
+  name: String!
+  """The text."""
+  text: String!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The new snippet."""
+type CreateSnippetPayload {
+  """The snippet; null when refused."""
+  snippet: Snippet
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""An edit of a snippet."""
+input UpdateSnippetInput {
+  """The snippet to edit."""
+  snippetId: ID!
+  """The revision that the edit started from; not given, the edit is made to whatever stands."""
+  revision: Int
+  """The label of its block."""
+  name: String
+  """The text."""
+  text: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The edited snippet."""
+type UpdateSnippetPayload {
+  """The snippet; null when refused."""
+  snippet: Snippet
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A block to mark."""
+input MarkSnippetInput {
+  """The snippet."""
+  snippetId: ID!
+  """The digest of the block that was read. Another block than the present one is refused with STALE_SNIPPET."""
+  blockDigest: Digest!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The marked snippet."""
+type MarkSnippetPayload {
+  """The snippet; null when refused."""
+  snippet: Snippet
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A mark to take away."""
+input UnmarkSnippetInput {
+  """The snippet."""
+  snippetId: ID!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The snippet without its mark."""
+type UnmarkSnippetPayload {
+  """The snippet; null when refused."""
+  snippet: Snippet
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+`, BuiltIn: false},
 	{Name: "../schema/sources.graphqls", Input: `extend type Query {
   """Where skills come from, oldest first."""
   sources(
@@ -8570,6 +9281,124 @@ type SyncSourcePayload {
   clientMutationId: String
 }
 `, BuiltIn: false},
+	{Name: "../schema/tasks.graphqls", Input: `extend type Query {
+  """The tasks that the viewer may run, oldest first."""
+  tasks(
+    """How many from the start, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): TaskConnection!
+}
+
+extend type Mutation {
+  """Add a task. Administrators only."""
+  createTask(
+    """What to add."""
+    input: CreateTaskInput!
+  ): CreateTaskPayload
+  """Run a task: an ordinary run with its prompt, its input and its skills. It answers like ` + "`" + `startRun` + "`" + `, when the run settles or waits."""
+  runTask(
+    """What to run."""
+    input: RunTaskInput!
+  ): RunTaskPayload
+}
+
+"""One prompt that is run for one answer, with the skills attached to it."""
+type Task implements Node {
+  """The task's id."""
+  id: ID!
+  """Its name for people."""
+  name: String!
+  """What it runs with; null when the viewer may not use it."""
+  configuration: Configuration
+  """What is asked, before any input."""
+  prompt: String!
+  """The skills it adds to those of its configuration, in their order."""
+  attachments(
+    """How many from the start, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): AttachmentConnection!
+  """When it was added."""
+  createdAt: DateTime!
+}
+
+"""A page of tasks."""
+type TaskConnection {
+  """The tasks with their cursors."""
+  edges: [TaskEdge!]!
+  """The tasks."""
+  nodes: [Task!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""A task in a list."""
+type TaskEdge {
+  """The place in the list."""
+  cursor: String!
+  """The task."""
+  node: Task!
+}
+
+"""A task to add."""
+input CreateTaskInput {
+  """Its name for people."""
+  name: String!
+  """What it runs with."""
+  configurationId: ID!
+  """What is asked."""
+  prompt: String!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The new task."""
+type CreateTaskPayload {
+  """The task; null when refused."""
+  task: Task
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A task to run."""
+input RunTaskInput {
+  """The task."""
+  taskId: ID!
+  """What it is to be done on: it follows the task's prompt in the same message."""
+  input: String
+  """Only these tools, of those that the run would have; null does not narrow."""
+  allowedTools: [String!]
+  """The most model rounds in one go; the settings bound it."""
+  maxIterations: Int
+  """Answer at once instead of when the run settles or waits."""
+  background: Boolean! = false
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The started run."""
+type RunTaskPayload {
+  """The run; null when refused."""
+  run: Run
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+`, BuiltIn: false},
 	{Name: "../schema/tools.graphqls", Input: `extend type Query {
   """The tools there are, by name."""
   tools: [Tool!]!
@@ -8773,6 +9602,8 @@ func (ec *executionContext) childFields_Attachment(ctx context.Context, field gr
 		return ec.fieldContext_Attachment_skill(ctx, field)
 	case "configurationId":
 		return ec.fieldContext_Attachment_configurationId(ctx, field)
+	case "taskId":
+		return ec.fieldContext_Attachment_taskId(ctx, field)
 	case "loadMode":
 		return ec.fieldContext_Attachment_loadMode(ctx, field)
 	case "position":
@@ -8967,6 +9798,8 @@ func (ec *executionContext) childFields_Configuration(ctx context.Context, field
 		return ec.fieldContext_Configuration_allowedToolGroups(ctx, field)
 	case "requireSecondApprover":
 		return ec.fieldContext_Configuration_requireSecondApprover(ctx, field)
+	case "snippetIds":
+		return ec.fieldContext_Configuration_snippetIds(ctx, field)
 	case "snippetsInCallerSystemMessage":
 		return ec.fieldContext_Configuration_snippetsInCallerSystemMessage(ctx, field)
 	case "maxIterations":
@@ -9053,6 +9886,18 @@ func (ec *executionContext) childFields_CreateSkillPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type CreateSkillPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "snippet":
+		return ec.fieldContext_CreateSnippetPayload_snippet(ctx, field)
+	case "refusal":
+		return ec.fieldContext_CreateSnippetPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_CreateSnippetPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateSnippetPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateSourcePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "source":
@@ -9063,6 +9908,18 @@ func (ec *executionContext) childFields_CreateSourcePayload(ctx context.Context,
 		return ec.fieldContext_CreateSourcePayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateSourcePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "task":
+		return ec.fieldContext_CreateTaskPayload_task(ctx, field)
+	case "refusal":
+		return ec.fieldContext_CreateTaskPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_CreateTaskPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateTaskPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9171,6 +10028,18 @@ func (ec *executionContext) childFields_GrantPermissionPayload(ctx context.Conte
 		return ec.fieldContext_GrantPermissionPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type GrantPermissionPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "snippet":
+		return ec.fieldContext_MarkSnippetPayload_snippet(ctx, field)
+	case "refusal":
+		return ec.fieldContext_MarkSnippetPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_MarkSnippetPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MarkSnippetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Obstacle(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9509,6 +10378,10 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_configuration(ctx, field)
 	case "configurationId":
 		return ec.fieldContext_Run_configurationId(ctx, field)
+	case "task":
+		return ec.fieldContext_Run_task(ctx, field)
+	case "taskId":
+		return ec.fieldContext_Run_taskId(ctx, field)
 	case "pins":
 		return ec.fieldContext_Run_pins(ctx, field)
 	case "invocation":
@@ -9643,6 +10516,18 @@ func (ec *executionContext) childFields_RunProgress(ctx context.Context, field g
 		return ec.fieldContext_RunProgress_done(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunProgress", field.Name)
+}
+
+func (ec *executionContext) childFields_RunTaskPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_RunTaskPayload_run(ctx, field)
+	case "refusal":
+		return ec.fieldContext_RunTaskPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_RunTaskPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RunTaskPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RunUsage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9799,6 +10684,54 @@ func (ec *executionContext) childFields_SkillEdge(ctx context.Context, field gra
 		return ec.fieldContext_SkillEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SkillEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_Snippet(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Snippet_id(ctx, field)
+	case "name":
+		return ec.fieldContext_Snippet_name(ctx, field)
+	case "text":
+		return ec.fieldContext_Snippet_text(ctx, field)
+	case "block":
+		return ec.fieldContext_Snippet_block(ctx, field)
+	case "blockDigest":
+		return ec.fieldContext_Snippet_blockDigest(ctx, field)
+	case "marked":
+		return ec.fieldContext_Snippet_marked(ctx, field)
+	case "revision":
+		return ec.fieldContext_Snippet_revision(ctx, field)
+	case "editor":
+		return ec.fieldContext_Snippet_editor(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Snippet_createdAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Snippet_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Snippet", field.Name)
+}
+
+func (ec *executionContext) childFields_SnippetConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_SnippetConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_SnippetConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_SnippetConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SnippetConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_SnippetEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_SnippetEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_SnippetEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SnippetEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Source(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9967,6 +10900,46 @@ func (ec *executionContext) childFields_SyncSourcePayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type SyncSourcePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Task(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Task_id(ctx, field)
+	case "name":
+		return ec.fieldContext_Task_name(ctx, field)
+	case "configuration":
+		return ec.fieldContext_Task_configuration(ctx, field)
+	case "prompt":
+		return ec.fieldContext_Task_prompt(ctx, field)
+	case "attachments":
+		return ec.fieldContext_Task_attachments(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Task_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Task", field.Name)
+}
+
+func (ec *executionContext) childFields_TaskConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_TaskConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_TaskConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_TaskConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_TaskEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_TaskEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_TaskEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaskEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_Token(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -10049,6 +11022,18 @@ func (ec *executionContext) childFields_ToolExplanation(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type ToolExplanation", field.Name)
 }
 
+func (ec *executionContext) childFields_UnmarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "snippet":
+		return ec.fieldContext_UnmarkSnippetPayload_snippet(ctx, field)
+	case "refusal":
+		return ec.fieldContext_UnmarkSnippetPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_UnmarkSnippetPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UnmarkSnippetPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateAttachmentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "attachment":
@@ -10107,6 +11092,18 @@ func (ec *executionContext) childFields_UpdateSkillPayload(ctx context.Context, 
 		return ec.fieldContext_UpdateSkillPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateSkillPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "snippet":
+		return ec.fieldContext_UpdateSnippetPayload_snippet(ctx, field)
+	case "refusal":
+		return ec.fieldContext_UpdateSnippetPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_UpdateSnippetPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateSnippetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateSourcePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

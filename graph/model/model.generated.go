@@ -133,10 +133,13 @@ type ApproveSkillVersionPayload struct {
 type AttachSkillInput struct {
 	// The skill.
 	SkillID string `json:"skillId"`
-	// The configuration that offers it.
-	ConfigurationID string `json:"configurationId"`
-	// When it is composed. A process is only ever ON_DEMAND.
-	LoadMode LoadMode `json:"loadMode"`
+	// The configuration that offers it. Either this or `taskId`.
+	ConfigurationID *string `json:"configurationId"`
+	// The task that offers it. Either this or `configurationId`.
+	TaskID *string `json:"taskId"`
+	// When it is composed. Not given, that is ON_DEMAND on a configuration and ALWAYS on a task. A process is only ever ON_DEMAND; a task takes ALWAYS alone
+	// and no process.
+	LoadMode *LoadMode `json:"loadMode"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -151,17 +154,19 @@ type AttachSkillPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
-// A skill that a configuration offers.
+// A skill that a configuration or a task offers.
 type Attachment struct {
 	// The attachment's id.
 	ID string `json:"id"`
 	// The skill.
 	Skill *Skill `json:"skill"`
-	// The configuration's id.
-	ConfigurationID string `json:"configurationId"`
+	// The id of the configuration that offers it; null when a task does.
+	ConfigurationID *string `json:"configurationId"`
+	// The id of the task that offers it; null when a configuration does.
+	TaskID *string `json:"taskId"`
 	// When the skill is composed.
 	LoadMode LoadMode `json:"loadMode"`
-	// Orders the configuration's attachments: lower comes first.
+	// Orders the attachments of its configuration or task: lower comes first.
 	Position int `json:"position"`
 	// When it was attached.
 	CreatedAt time.Time `json:"createdAt"`
@@ -358,6 +363,8 @@ type Configuration struct {
 	AllowedToolGroups []string `json:"allowedToolGroups"`
 	// Whether a second person must approve writes. Processes cannot run then.
 	RequireSecondApprover bool `json:"requireSecondApprover"`
+	// The snippets that follow its prompt, in their order.
+	SnippetIds []string `json:"snippetIds"`
 	// Whether marked snippets join a caller's own system message.
 	SnippetsInCallerSystemMessage bool `json:"snippetsInCallerSystemMessage"`
 	// The most model rounds a run makes in one go; null leaves it to the settings.
@@ -407,6 +414,8 @@ type CreateConfigurationInput struct {
 	AllowedToolGroups []string `json:"allowedToolGroups"`
 	// Whether a second person must approve writes.
 	RequireSecondApprover bool `json:"requireSecondApprover"`
+	// The snippets that follow its prompt, in this order, each once.
+	SnippetIds []string `json:"snippetIds"`
 	// Whether marked snippets join a caller's own system message.
 	SnippetsInCallerSystemMessage bool `json:"snippetsInCallerSystemMessage"`
 	// The most model rounds a run makes in one go.
@@ -507,6 +516,26 @@ type CreateSkillPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// A snippet to write.
+type CreateSnippetInput struct {
+	// The label of its block.
+	Name string `json:"name"`
+	// The text.
+	Text string `json:"text"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The new snippet.
+type CreateSnippetPayload struct {
+	// The snippet; null when refused.
+	Snippet *Snippet `json:"snippet"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A source to add.
 type CreateSourceInput struct {
 	// Its name for people.
@@ -533,6 +562,28 @@ type CreateSourceInput struct {
 type CreateSourcePayload struct {
 	// The source; null when refused.
 	Source *Source `json:"source"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// A task to add.
+type CreateTaskInput struct {
+	// Its name for people.
+	Name string `json:"name"`
+	// What it runs with.
+	ConfigurationID string `json:"configurationId"`
+	// What is asked.
+	Prompt string `json:"prompt"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The new task.
+type CreateTaskPayload struct {
+	// The task; null when refused.
+	Task *Task `json:"task"`
 	// Why the rules refused it; null when they did not.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
@@ -785,6 +836,26 @@ type InvocationInput struct {
 	SkillID string `json:"skillId"`
 	// The record to work on.
 	Subject *RecordReferenceInput `json:"subject"`
+}
+
+// A block to mark.
+type MarkSnippetInput struct {
+	// The snippet.
+	SnippetID string `json:"snippetId"`
+	// The digest of the block that was read. Another block than the present one is refused with STALE_SNIPPET.
+	BlockDigest string `json:"blockDigest"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The marked snippet.
+type MarkSnippetPayload struct {
+	// The snippet; null when refused.
+	Snippet *Snippet `json:"snippet"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
 }
 
 // A message to begin with.
@@ -1193,6 +1264,8 @@ type Run struct {
 	InitiatorID string `json:"initiatorId"`
 	// The id of what it runs with.
 	ConfigurationID string `json:"configurationId"`
+	// The id of the task it carries out; null without one.
+	TaskID *string `json:"taskId"`
 	// The instructions that it holds, each at one approved version, in the order in which the model reads them.
 	Pins []*RunPin `json:"pins"`
 	// The skill that was started explicitly; null without one.
@@ -1314,6 +1387,32 @@ type RunProgress struct {
 	Total int `json:"total"`
 	// Whether it says that it is done.
 	Done bool `json:"done"`
+}
+
+// A task to run.
+type RunTaskInput struct {
+	// The task.
+	TaskID string `json:"taskId"`
+	// What it is to be done on: it follows the task's prompt in the same message.
+	Input *string `json:"input"`
+	// Only these tools, of those that the run would have; null does not narrow.
+	AllowedTools []string `json:"allowedTools"`
+	// The most model rounds in one go; the settings bound it.
+	MaxIterations *int `json:"maxIterations"`
+	// Answer at once instead of when the run settles or waits.
+	Background bool `json:"background"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The started run.
+type RunTaskPayload struct {
+	// The run; null when refused.
+	Run *Run `json:"run"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
 }
 
 // What a run consumed, as its provider reports it.
@@ -1538,6 +1637,50 @@ type SkillFilter struct {
 	Search *string `json:"search"`
 }
 
+// A text that configurations join to their prompts under its name. Whoever may edit snippets writes it; only a block that an administrator marked may join
+// a caller's own system message.
+type Snippet struct {
+	// The snippet's id.
+	ID string `json:"id"`
+	// The label of its block.
+	Name string `json:"name"`
+	// The text as it was written.
+	Text string `json:"text"`
+	// What joins a system message: the name, a colon, a line break and the text without space around it.
+	Block string `json:"block"`
+	// SHA-256 of the block's bytes: what `markSnippet` takes.
+	BlockDigest string `json:"blockDigest"`
+	// Whether the present block is the one that was marked.
+	Marked bool `json:"marked"`
+	// Counts the edits, from 1.
+	Revision int `json:"revision"`
+	// When it was written first.
+	CreatedAt time.Time `json:"createdAt"`
+	// When its present text was written.
+	UpdatedAt  time.Time `json:"updatedAt"`
+	EditorUUID uuid.UUID `json:"-"`
+}
+
+func (Snippet) IsNode() {}
+
+// A page of snippets.
+type SnippetConnection struct {
+	// The snippets with their cursors.
+	Edges []*SnippetEdge `json:"edges"`
+	// The snippets.
+	Nodes []*Snippet `json:"nodes"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A snippet in a list.
+type SnippetEdge struct {
+	// The place in the list.
+	Cursor string `json:"cursor"`
+	// The snippet.
+	Node *Snippet `json:"node"`
+}
+
 // Where skills come from.
 type Source struct {
 	// The source's id.
@@ -1643,6 +1786,18 @@ type StaleSkillRefusal struct {
 }
 
 func (StaleSkillRefusal) IsRefusal() {}
+
+// The snippet changed since it was read. Read its block as it is now.
+type StaleSnippetRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The snippet as it is now.
+	Current *Snippet `json:"current"`
+}
+
+func (StaleSnippetRefusal) IsRefusal() {}
 
 // Whether a version may be composed as an instruction.
 type Standing struct {
@@ -1832,6 +1987,39 @@ type SyncSourcePayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// One prompt that is run for one answer, with the skills attached to it.
+type Task struct {
+	// The task's id.
+	ID string `json:"id"`
+	// Its name for people.
+	Name string `json:"name"`
+	// What is asked, before any input.
+	Prompt string `json:"prompt"`
+	// When it was added.
+	CreatedAt time.Time    `json:"createdAt"`
+	Domain    library.Task `json:"-"`
+}
+
+func (Task) IsNode() {}
+
+// A page of tasks.
+type TaskConnection struct {
+	// The tasks with their cursors.
+	Edges []*TaskEdge `json:"edges"`
+	// The tasks.
+	Nodes []*Task `json:"nodes"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A task in a list.
+type TaskEdge struct {
+	// The place in the list.
+	Cursor string `json:"cursor"`
+	// The task.
+	Node *Task `json:"node"`
+}
+
 // An access token. Its secret is never shown again.
 type Token struct {
 	// The token's id.
@@ -1929,13 +2117,31 @@ type ToolExplanation struct {
 	Denial *ToolDenial `json:"denial"`
 }
 
+// A mark to take away.
+type UnmarkSnippetInput struct {
+	// The snippet.
+	SnippetID string `json:"snippetId"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The snippet without its mark.
+type UnmarkSnippetPayload struct {
+	// The snippet; null when refused.
+	Snippet *Snippet `json:"snippet"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A change of an attachment.
 type UpdateAttachmentInput struct {
 	// The attachment to change.
 	AttachmentID string `json:"attachmentId"`
 	// When the skill is composed.
 	LoadMode *LoadMode `json:"loadMode"`
-	// Its place among the configuration's attachments, from 1; beyond the end is the end.
+	// Its place among the attachments of its configuration or task, from 1; beyond the end is the end.
 	Position *int `json:"position"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -1971,6 +2177,8 @@ type UpdateConfigurationInput struct {
 	AllowedToolGroups graphql.Omittable[[]string] `json:"allowedToolGroups"`
 	// Whether a second person must approve writes.
 	RequireSecondApprover *bool `json:"requireSecondApprover"`
+	// The snippets that follow its prompt, in this order, each once.
+	SnippetIds []string `json:"snippetIds"`
 	// Whether marked snippets join a caller's own system message.
 	SnippetsInCallerSystemMessage *bool `json:"snippetsInCallerSystemMessage"`
 	// The most model rounds a run makes in one go; null leaves it to the settings.
@@ -2059,6 +2267,30 @@ type UpdateSkillInput struct {
 type UpdateSkillPayload struct {
 	// The skill; null when refused.
 	Skill *Skill `json:"skill"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// An edit of a snippet.
+type UpdateSnippetInput struct {
+	// The snippet to edit.
+	SnippetID string `json:"snippetId"`
+	// The revision that the edit started from; not given, the edit is made to whatever stands.
+	Revision *int `json:"revision"`
+	// The label of its block.
+	Name *string `json:"name"`
+	// The text.
+	Text *string `json:"text"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The edited snippet.
+type UpdateSnippetPayload struct {
+	// The snippet; null when refused.
+	Snippet *Snippet `json:"snippet"`
 	// Why the rules refused it; null when they did not.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
@@ -2261,7 +2493,7 @@ const (
 	AuditEventGrantChanged AuditEvent = "GRANT_CHANGED"
 	// A setting was changed.
 	AuditEventSettingChanged AuditEvent = "SETTING_CHANGED"
-	// A snippet was marked.
+	// A snippet's mark was set, taken away, ended by an edit or brought back by one: the detail `marked` says whether the block is marked now.
 	AuditEventSnippetMarked AuditEvent = "SNIPPET_MARKED"
 	// Marking a snippet was refused.
 	AuditEventSnippetMarkRefused AuditEvent = "SNIPPET_MARK_REFUSED"
@@ -2279,7 +2511,7 @@ const (
 	AuditEventProviderUpdated AuditEvent = "PROVIDER_UPDATED"
 	// A configuration was added.
 	AuditEventConfigurationCreated AuditEvent = "CONFIGURATION_CREATED"
-	// A configuration was changed.
+	// A configuration was changed, or a task was added to it.
 	AuditEventConfigurationUpdated AuditEvent = "CONFIGURATION_UPDATED"
 	// A tool was switched.
 	AuditEventToolSwitched AuditEvent = "TOOL_SWITCHED"
@@ -2903,10 +3135,12 @@ const (
 	RefusalCodeBusy RefusalCode = "BUSY"
 	// The skill is not attached to the configuration.
 	RefusalCodeNotAttached RefusalCode = "NOT_ATTACHED"
-	// The skill is attached to the configuration already.
+	// The skill is attached there already.
 	RefusalCodeAlreadyAttached RefusalCode = "ALREADY_ATTACHED"
-	// A process is attached on demand only.
+	// A process is attached on demand only, and so never to a task.
 	RefusalCodeProcessNotAlways RefusalCode = "PROCESS_NOT_ALWAYS"
+	// A task's skills are composed always.
+	RefusalCodeTaskAlwaysOnly RefusalCode = "TASK_ALWAYS_ONLY"
 	// The skill is disabled, orphaned or below the minimum trust level.
 	RefusalCodeNotEffective RefusalCode = "NOT_EFFECTIVE"
 	// The skill's version does not instruct.
@@ -2972,6 +3206,7 @@ var AllRefusalCode = []RefusalCode{
 	RefusalCodeNotAttached,
 	RefusalCodeAlreadyAttached,
 	RefusalCodeProcessNotAlways,
+	RefusalCodeTaskAlwaysOnly,
 	RefusalCodeNotEffective,
 	RefusalCodeNotInstruction,
 	RefusalCodeSubjectUnreadable,
@@ -2999,7 +3234,7 @@ var AllRefusalCode = []RefusalCode{
 
 func (e RefusalCode) IsValid() bool {
 	switch e {
-	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen:
+	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen:
 		return true
 	}
 	return false
@@ -3934,7 +4169,7 @@ type UseKind string
 const (
 	// An approval.
 	UseKindApproval UseKind = "APPROVAL"
-	// An attachment to a configuration.
+	// An attachment to a configuration or task.
 	UseKindAttachment UseKind = "ATTACHMENT"
 	// A revocation.
 	UseKindRevocation UseKind = "REVOCATION"

@@ -23,7 +23,11 @@ type Skills interface {
 	Configuration(ctx context.Context, id uuid.UUID) (library.Configuration, error)
 	Provider(ctx context.Context, id uuid.UUID) (library.Provider, error)
 	Source(ctx context.Context, id uuid.UUID) (library.Source, error)
+	Task(ctx context.Context, id uuid.UUID) (library.Task, error)
+	// Snippets gives a configuration's snippets in their order.
+	Snippets(ctx context.Context, c library.Configuration) ([]library.Snippet, error)
 	Offered(ctx context.Context, configurationID uuid.UUID) ([]library.Offered, error)
+	OfferedByTask(ctx context.Context, taskID uuid.UUID) ([]library.Offered, error)
 	Dossiers(ctx context.Context, skillIDs []uuid.UUID) ([]library.Dossier, error)
 	Thresholds(ctx context.Context) (library.Thresholds, error)
 	ToolSwitches(ctx context.Context) (map[string]bool, error)

@@ -23,7 +23,7 @@ func (s *segment) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	set, err := a.lineup(ctx, s.run.ConfigurationID, s.run.Invocation, s.run.Forced)
+	set, err := a.lineup(ctx, s.run.origin())
 	if err != nil {
 		return err
 	}
@@ -120,20 +120,28 @@ func secondApproverMessage(configuration string) string {
 	return "the configuration " + configuration + " now has requireSecondApprover set, and a process is decided by its initiator alone"
 }
 
-// compose makes the first messages: sections from the pinned snapshots, fenced skills
-// from their current records (RULES L9, P1, P13). What it finds worth a notice is stored
+// compose makes the first messages: the configuration's snippets, sections from the
+// pinned snapshots, fenced skills from their current records (RULES N1, L9, P1, P13). What it finds worth a notice is stored
 // before the model is asked.
 func (s *segment) compose(ctx context.Context, request Request, sorted composition, held []heldPin) error {
 	values, err := s.agent.Settings.Values(ctx)
 	if err != nil {
 		return err
 	}
+	snippets, err := s.agent.Skills.Snippets(ctx, s.configuration)
+	if err != nil {
+		return err
+	}
 	s.nonceKey = s.agent.World.Secret(32)
 	in := prompt.Input{
-		SystemPrompt: s.configuration.SystemPrompt,
-		FencedBytes:  values.SkillMaxBytes,
-		NonceKey:     s.nonceKey,
-		Messages:     request.Messages,
+		SystemPrompt:      s.configuration.SystemPrompt,
+		SnippetsInCallers: s.configuration.SnippetsInCallerSystemPrompt,
+		FencedBytes:       values.SkillMaxBytes,
+		NonceKey:          s.nonceKey,
+		Messages:          request.Messages,
+	}
+	for _, snippet := range snippets {
+		in.Snippets = append(in.Snippets, snippet.Snippet)
 	}
 	for _, h := range held {
 		v := h.version
@@ -141,7 +149,7 @@ func (s *segment) compose(ctx context.Context, request Request, sorted compositi
 	}
 	for _, m := range sorted.fenced {
 		v := m.Skill.Version
-		in.Fenced = append(in.Fenced, prompt.Fenced{Name: v.Name, Body: v.Body, Partial: v.Support == skill.SupportPartial})
+		in.Fenced = append(in.Fenced, prompt.Fenced{Name: v.Name, Body: v.Body, Partial: v.Support == skill.SupportPartial, OfTask: m.ofTask})
 	}
 	out := prompt.Compose(in)
 	s.transcript = out.Messages

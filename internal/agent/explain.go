@@ -34,7 +34,7 @@ func (a *Agent) Explain(ctx context.Context, by actor.Actor, configurationID uui
 	if !configuration.MayUse(by) {
 		return nil, fault.New(fault.NotFound, "there is no such configuration, or none you may use")
 	}
-	set, err := a.lineup(ctx, configuration.ID, nil, nil)
+	set, err := a.lineup(ctx, origin{configuration: configuration.ID})
 	if err != nil {
 		return nil, err
 	}

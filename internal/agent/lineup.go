@@ -17,29 +17,38 @@ type member struct {
 	facts    skill.Facts
 	way      run.Way // WayAlways also for a skill attached on demand that nobody invoked
 	composed bool    // false for a skill that is only attached on demand
-	attached bool
+	attached bool // to the configuration
+	ofTask   bool // composed because the run's task offers it, and nothing else
 }
 
 func (m member) effective() bool {
 	return skill.Effective(m.Skill.Enabled, m.Skill.Orphaned, m.facts)
 }
 
-// lineup is the set of skills a run works with: attached in both modes, forced and
-// invoked, each once, in section order (RULES T1).
+// lineup is the set of skills a run works with: attached to its configuration in both
+// modes, attached to its task, forced and invoked, each once, in section order (RULES
+// T1).
 type lineup []member
 
-// lineup reads the run's skill set as it is now.
-func (a *Agent) lineup(ctx context.Context, configuration uuid.UUID, invoked *Invocation, forced []uuid.UUID) (lineup, error) {
-	offered, err := a.Skills.Offered(ctx, configuration)
+// origin is where a run's skills come from.
+type origin struct {
+	configuration uuid.UUID
+	task          uuid.UUID // zero when the run carries out none
+	invoked       *Invocation
+	forced        []uuid.UUID
+}
+
+func (r Run) origin() origin {
+	return origin{configuration: r.ConfigurationID, task: r.TaskID, invoked: r.Invocation, forced: r.Forced}
+}
+
+// lineup reads a run's skill set as it is now.
+func (a *Agent) lineup(ctx context.Context, from origin) (lineup, error) {
+	set, err := a.attached(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	var set lineup
-	for _, o := range offered {
-		set = append(set, member{
-			Dossier: o.Dossier, way: run.WayAlways, composed: o.Attachment.LoadMode == library.Always, attached: true,
-		})
-	}
+	forced, invoked := from.forced, from.invoked
 	named := slices.Clone(forced)
 	if invoked != nil {
 		named = append(named, invoked.Skill)
@@ -54,13 +63,45 @@ func (a *Agent) lineup(ctx context.Context, configuration uuid.UUID, invoked *In
 	for i := range set {
 		id := set[i].Skill.ID
 		if slices.Contains(forced, id) {
-			set[i].way, set[i].composed = run.WayForced, true
+			set[i].way, set[i].composed, set[i].ofTask = run.WayForced, true, false
 		}
 		if invoked != nil && id == invoked.Skill {
-			set[i].way, set[i].composed = run.WayInvoked, true
+			set[i].way, set[i].composed, set[i].ofTask = run.WayInvoked, true, false
 		}
 	}
 	return set, a.addFacts(ctx, set)
+}
+
+// attached reads what the configuration offers and then what the task does. A skill
+// that both offer stands where the configuration has it; a task composes it also where
+// the configuration would not (RULES I4).
+func (a *Agent) attached(ctx context.Context, from origin) (lineup, error) {
+	offered, err := a.Skills.Offered(ctx, from.configuration)
+	if err != nil {
+		return nil, err
+	}
+	var set lineup
+	for _, o := range offered {
+		set = append(set, member{
+			Dossier: o.Dossier, way: run.WayAlways, composed: o.Attachment.LoadMode == library.Always, attached: true,
+		})
+	}
+	if from.task == uuid.Nil {
+		return set, nil
+	}
+	if offered, err = a.Skills.OfferedByTask(ctx, from.task); err != nil {
+		return nil, err
+	}
+	for _, o := range offered {
+		at := slices.IndexFunc(set, func(m member) bool { return m.Skill.ID == o.Skill.ID })
+		switch {
+		case at < 0:
+			set = append(set, member{Dossier: o.Dossier, way: run.WayAlways, composed: true, ofTask: true})
+		case !set[at].composed:
+			set[at].composed, set[at].ofTask = true, true
+		}
+	}
+	return set, nil
 }
 
 func (a *Agent) addFacts(ctx context.Context, set lineup) error {

@@ -33,7 +33,7 @@ func (s *segment) resume(ctx context.Context, with resumption) error {
 	if err != nil {
 		return err
 	}
-	set, err := s.agent.lineup(ctx, s.run.ConfigurationID, s.run.Invocation, s.run.Forced)
+	set, err := s.agent.lineup(ctx, s.run.origin())
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type Run struct {
 	Answer          string // empty until completed; encrypted at rest
 	InitiatorID     uuid.UUID
 	ConfigurationID uuid.UUID
+	TaskID          uuid.UUID // the task it carries out; zero for any other run
 	Invocation      *Invocation
 	Forced          []uuid.UUID
 	// SkillAllowList is the skill-derived list fixed at start (RULES T1, T10); nil is

@@ -27,11 +27,42 @@ type StartRequest struct {
 	MaxIterations   int         // below 1 is none (RULES R9)
 }
 
+// asked is a request with the task it carries out; zero when it carries out none.
+type asked struct {
+	StartRequest
+	task uuid.UUID
+}
+
+func (r asked) origin() origin {
+	return origin{configuration: r.ConfigurationID, task: r.task, invoked: r.Invocation, forced: r.Forced}
+}
+
 func (r StartRequest) invoked() *uuid.UUID {
 	if r.Invocation == nil {
 		return nil
 	}
 	return &r.Invocation.Skill
+}
+
+func (r asked) carriesOut() *uuid.UUID {
+	if r.task == uuid.Nil {
+		return nil
+	}
+	return &r.task
+}
+
+// audited says on an entry what was asked for.
+func (r asked) audited(e audit.Entry, set lineup) audit.Entry {
+	e = e.With("configuration", r.ConfigurationID)
+	if r.task != uuid.Nil {
+		e = e.With("task", r.task)
+	}
+	if r.Invocation != nil {
+		if m, known := set.find(r.Invocation.Skill); known {
+			e = e.About(m.Skill.SourceID, m.Skill.ID, string(m.Skill.Version.Digest()))
+		}
+	}
+	return e
 }
 
 // requestBytes bounds what a run may be asked: the text of all messages, in bytes.
@@ -41,14 +72,18 @@ const requestBytes = 256 << 10
 // as queued; a worker picks it up. What the rules refuse is a fault.Refused, audited
 // as RUN_REFUSED, and leaves no run.
 func (a *Agent) Start(ctx context.Context, by actor.Actor, req StartRequest) (Run, error) {
-	if err := mayStart(by, req); err != nil {
+	return a.start(ctx, by, asked{StartRequest: req})
+}
+
+func (a *Agent) start(ctx context.Context, by actor.Actor, req asked) (Run, error) {
+	if err := mayStart(by, req.StartRequest); err != nil {
 		return Run{}, err
 	}
 	configuration, err := a.Skills.Configuration(ctx, req.ConfigurationID)
 	if err != nil {
 		return Run{}, err
 	}
-	set, err := a.lineup(ctx, configuration.ID, req.Invocation, req.Forced)
+	set, err := a.lineup(ctx, req.origin())
 	if err != nil {
 		return Run{}, err
 	}
@@ -152,7 +187,7 @@ func ineffective(m member) string {
 }
 
 // queue stores the run with everything that is fixed at start (RULES T1, T2, P1).
-func (a *Agent) queue(ctx context.Context, by actor.Actor, req StartRequest, set lineup) (uuid.UUID, error) {
+func (a *Agent) queue(ctx context.Context, by actor.Actor, req asked, set lineup) (uuid.UUID, error) {
 	composed := set.compose(nil)
 	for _, broken := range composed.broken {
 		if err := a.Skills.NoteIntegrityFailure(ctx, broken); err != nil {
@@ -171,7 +206,7 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, req StartRequest, set
 	row := []change.Value{
 		runID.To(id), runStatus.To(run.Queued), runOutcome.To(""), runReason.To(""), runTruncated.To(false),
 		runMessage.To(""), runAnswer.To(""), runInitiator.To(by.ID), runConfiguration.To(req.ConfigurationID),
-		runInvocation.To(req.Invocation), runInvokedSkill.Maybe(req.invoked()), runForced.To(orEmpty(req.Forced)),
+		runInvocation.To(req.Invocation), runInvokedSkill.Maybe(req.invoked()), runTask.Maybe(req.carriesOut()), runForced.To(orEmpty(req.Forced)),
 		runAllowList.To(set.allowList(held)), runCallerTools.To(req.AllowedTools),
 		runPins.To(composed.pins), runNotices.To(orEmpty(composed.notices)),
 		runProgress.To(nil), runHighlight.To(nil), runMaxIterations.To(max(req.MaxIterations, 0)),
@@ -179,11 +214,7 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, req StartRequest, set
 		runLeaseOwner.To(""), runLeaseUntil.Null(), runFence.To(nil), runUsage.To(Usage{}),
 		runCreatedAt.To(now), runStartedAt.Null(), runFinishedAt.Null(),
 	}
-	entry := audit.Record(a.World, by, audit.RunStarted).InRun(id).With("configuration", req.ConfigurationID)
-	if req.Invocation != nil {
-		m, _ := set.find(req.Invocation.Skill)
-		entry = entry.About(m.Skill.SourceID, m.Skill.ID, string(m.Skill.Version.Digest()))
-	}
+	entry := req.audited(audit.Record(a.World, by, audit.RunStarted).InRun(id), set)
 	_, err = change.One(ctx, a.Store, change.Change{
 		Inserts: []change.Insert{{Table: runsTable, Row: row}},
 		Run:     id,
@@ -195,17 +226,12 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, req StartRequest, set
 }
 
 // auditRefusal records a refused start and gives back what is to be returned.
-func (a *Agent) auditRefusal(ctx context.Context, by actor.Actor, req StartRequest, set lineup, refused error) error {
+func (a *Agent) auditRefusal(ctx context.Context, by actor.Actor, req asked, set lineup, refused error) error {
 	refusal, ok := fault.AsRefusal(refused)
 	if !ok {
 		return refused
 	}
-	entry := audit.Record(a.World, by, audit.RunRefused).With("code", refusal.Code).With("configuration", req.ConfigurationID)
-	if req.Invocation != nil {
-		if m, known := set.find(req.Invocation.Skill); known {
-			entry = entry.About(m.Skill.SourceID, m.Skill.ID, string(m.Skill.Version.Digest()))
-		}
-	}
+	entry := req.audited(audit.Record(a.World, by, audit.RunRefused).With("code", refusal.Code), set)
 	if _, err := change.One(ctx, a.Store, change.Change{Audit: []audit.Entry{entry}}); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ const (
 	NotAttached             Code = "NOT_ATTACHED"
 	AlreadyAttached         Code = "ALREADY_ATTACHED"
 	ProcessNotAlways        Code = "PROCESS_NOT_ALWAYS"
+	TaskAlwaysOnly          Code = "TASK_ALWAYS_ONLY"
 	NotEffective            Code = "NOT_EFFECTIVE"
 	NotInstruction          Code = "NOT_INSTRUCTION"
 	SubjectUnreadable       Code = "SUBJECT_UNREADABLE"

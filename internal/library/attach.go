@@ -13,47 +13,60 @@ import (
 	"github.com/countersign/countersign/internal/skill"
 )
 
-// AttachInput offers a skill on a configuration.
+// AttachInput offers a skill on a configuration or on a task: one of the two ids is
+// zero.
 type AttachInput struct {
 	SkillID         uuid.UUID
 	ConfigurationID uuid.UUID
-	LoadMode        LoadMode // empty is on_demand
+	TaskID          uuid.UUID
+	LoadMode        LoadMode // empty is on_demand on a configuration, always on a task
 }
 
-// Attach offers a skill on a configuration, after those that are there (RULES L1).
-// Administrators only; audited.
+// attachment is the attachment that the input asks for, as far as the input says.
+func (in AttachInput) attachment() (Attachment, error) {
+	if (in.ConfigurationID == uuid.Nil) == (in.TaskID == uuid.Nil) {
+		return Attachment{}, fault.New(fault.BadInput, "give either configurationId or taskId: a skill is attached to one of them.")
+	}
+	a := Attachment{SkillID: in.SkillID, ConfigurationID: in.ConfigurationID, TaskID: in.TaskID, LoadMode: in.LoadMode}
+	switch {
+	case in.LoadMode != "":
+	case in.TaskID != uuid.Nil:
+		a.LoadMode = Always
+	default:
+		a.LoadMode = OnDemand
+	}
+	return a, checkMode(a.LoadMode)
+}
+
+// Attach offers a skill on a configuration or a task, after those that are there
+// (RULES L1, I4). Administrators only; audited.
 //
 // Refusals: ALREADY_ATTACHED; PROCESS_NOT_ALWAYS when a process would be loaded
-// always (RULES X1).
+// always (RULES X1), which is how a task loads everything; TASK_ALWAYS_ONLY for
+// on_demand on a task.
 func (l *Library) Attach(ctx context.Context, by actor.Actor, in AttachInput) (Offered, error) {
 	if err := needAdministrator(by); err != nil {
 		return Offered{}, err
 	}
-	if in.LoadMode == "" {
-		in.LoadMode = OnDemand
-	}
-	if err := checkMode(in.LoadMode); err != nil {
+	a, err := in.attachment()
+	if err != nil {
 		return Offered{}, err
 	}
-	a := Attachment{ID: l.World.NewID(), SkillID: in.SkillID, ConfigurationID: in.ConfigurationID, LoadMode: in.LoadMode, CreatedAt: l.World.Now()}
+	a.ID, a.CreatedAt = l.World.NewID(), l.World.Now()
 	var d Dossier
-	err := l.retried(ctx, "the attachments", func() (change.Change, error) {
-		if _, err := l.Store.Configuration(ctx, in.ConfigurationID); err != nil {
-			return change.Change{}, err
-		}
-		var err error
-		if d, err = l.dossier(ctx, in.SkillID); err != nil {
-			return change.Change{}, err
-		}
-		if err := modeAllowed(d.Skill, in.LoadMode); err != nil {
-			return change.Change{}, err
-		}
-		offered, err := l.Store.Offered(ctx, in.ConfigurationID)
+	err = l.retried(ctx, "the attachments", func() (change.Change, error) {
+		offered, err := l.offeredWhere(ctx, a)
 		if err != nil {
 			return change.Change{}, err
 		}
+		if d, err = l.dossier(ctx, in.SkillID); err != nil {
+			return change.Change{}, err
+		}
+		if err := modeAllowed(d.Skill, a.TaskID, a.LoadMode); err != nil {
+			return change.Change{}, err
+		}
 		if at := slices.IndexFunc(offered, func(o Offered) bool { return o.Skill.ID == in.SkillID }); at >= 0 {
-			return change.Change{}, fault.Refuse(fault.AlreadyAttached, "The skill %q is already attached to this configuration.", d.Skill.Version.Name).
+			return change.Change{}, fault.Refuse(fault.AlreadyAttached, "The skill %q is already attached there.", d.Skill.Version.Name).
 				With(offered[at].Attachment)
 		}
 		a.Position = 1
@@ -65,20 +78,46 @@ func (l *Library) Attach(ctx context.Context, by actor.Actor, in AttachInput) (O
 	return Offered{Attachment: a, Dossier: d}, err
 }
 
+// offeredWhere lists what the attachment's configuration or task, which must exist,
+// offers.
+func (l *Library) offeredWhere(ctx context.Context, a Attachment) ([]Offered, error) {
+	if a.TaskID != uuid.Nil {
+		if _, err := l.Store.Task(ctx, a.TaskID); err != nil {
+			return nil, err
+		}
+		return l.Store.OfferedByTask(ctx, a.TaskID)
+	}
+	if _, err := l.Store.Configuration(ctx, a.ConfigurationID); err != nil {
+		return nil, err
+	}
+	return l.Store.Offered(ctx, a.ConfigurationID)
+}
+
 func (l *Library) attachment(by actor.Actor, a Attachment, s Skill) change.Change {
 	return change.Change{
 		Updates: []change.Update{holds(skillsTable, s.ID, skillEnabled.Is(s.Enabled), skillProcess.Is(s.Version.Process))},
 		Inserts: []change.Insert{{Table: attachmentsTable, Row: []change.Value{
-			attachmentID.To(a.ID), attachmentSkillID.To(a.SkillID), attachmentConfID.To(a.ConfigurationID), attachmentMode.To(a.LoadMode),
-			attachmentPosition.To(a.Position), attachmentCreated.To(a.CreatedAt),
+			attachmentID.To(a.ID), attachmentSkillID.To(a.SkillID), attachmentConfID.Maybe(orNone(a.ConfigurationID)),
+			attachmentTaskID.Maybe(orNone(a.TaskID)), attachmentMode.To(a.LoadMode), attachmentPosition.To(a.Position), attachmentCreated.To(a.CreatedAt),
 		}}},
 		Audit: []audit.Entry{l.attachmentEntry(by, audit.SkillAttached, a, s).With("mode", string(a.LoadMode)).With("position", a.Position)},
 	}
 }
 
 func (l *Library) attachmentEntry(by actor.Actor, event audit.Event, a Attachment, s Skill) audit.Entry {
-	return audit.Record(l.World, by, event).About(s.SourceID, s.ID, string(s.Version.Digest())).
-		With("attachment", a.ID.String()).With("configuration", a.ConfigurationID.String())
+	e := audit.Record(l.World, by, event).About(s.SourceID, s.ID, string(s.Version.Digest())).With("attachment", a.ID.String())
+	if a.TaskID != uuid.Nil {
+		return e.With("task", a.TaskID.String())
+	}
+	return e.With("configuration", a.ConfigurationID.String())
+}
+
+// orNone is nil for the zero id, which says that there is none.
+func orNone(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
 }
 
 func checkMode(mode LoadMode) error {
@@ -88,15 +127,26 @@ func checkMode(mode LoadMode) error {
 	return nil
 }
 
-// modeAllowed refuses to load a process always, and what may be one (RULES X1, S14).
-func modeAllowed(s Skill, mode LoadMode) error {
+// modeAllowed refuses to load a process always, and what may be one (RULES X1, S14),
+// and to load anything on demand for a task, which is one prompt with one answer
+// (RULES I4).
+func modeAllowed(s Skill, taskID uuid.UUID, mode LoadMode) error {
+	if taskID != uuid.Nil {
+		if s.Version.Process != skill.ProcessNo {
+			return fault.Refuse(fault.ProcessNotAlways, "The skill %q is a process, or may be one: it guides a conversation, and a task has none.", s.Version.Name)
+		}
+		if mode == OnDemand {
+			return fault.Refuse(fault.TaskAlwaysOnly, "A task is one prompt with one answer: its skills are attached always.")
+		}
+		return nil
+	}
 	if mode == Always && s.Version.Process != skill.ProcessNo {
 		return fault.Refuse(fault.ProcessNotAlways, "The skill %q is a process, or may be one: it is started explicitly and attached on_demand.", s.Version.Name)
 	}
 	return nil
 }
 
-// Detach takes a skill off a configuration. Administrators only; audited.
+// Detach takes a skill off a configuration or task. Administrators only; audited.
 func (l *Library) Detach(ctx context.Context, by actor.Actor, attachmentID uuid.UUID) error {
 	if err := needAdministrator(by); err != nil {
 		return err
@@ -123,15 +173,15 @@ func (l *Library) Detach(ctx context.Context, by actor.Actor, attachmentID uuid.
 type AttachmentUpdate struct {
 	ID       uuid.UUID
 	LoadMode *LoadMode
-	// Place moves the attachment to that place in its configuration's order, counted
-	// from 1; beyond the end is the end.
+	// Place moves the attachment to that place in the order of its configuration or task,
+	// counted from 1; beyond the end is the end.
 	Place *int
 }
 
 // UpdateAttachment changes how an attached skill is loaded, or its place in the
 // order. Administrators only; audited when it changes.
 //
-// Refusals: PROCESS_NOT_ALWAYS.
+// Refusals: PROCESS_NOT_ALWAYS, TASK_ALWAYS_ONLY.
 func (l *Library) UpdateAttachment(ctx context.Context, by actor.Actor, in AttachmentUpdate) (Offered, error) {
 	if err := needAdministrator(by); err != nil {
 		return Offered{}, err
@@ -150,7 +200,7 @@ func (l *Library) UpdateAttachment(ctx context.Context, by actor.Actor, in Attac
 		if err != nil {
 			return change.Change{}, err
 		}
-		offered, err := l.Store.Offered(ctx, a.ConfigurationID)
+		offered, err := l.offeredWhere(ctx, a)
 		if err != nil {
 			return change.Change{}, err
 		}
@@ -159,7 +209,7 @@ func (l *Library) UpdateAttachment(ctx context.Context, by actor.Actor, in Attac
 			return change.Change{}, fault.New(fault.NotFound, "There is no such attachment.")
 		}
 		if in.LoadMode != nil {
-			if err := modeAllowed(offered[at].Skill, *in.LoadMode); err != nil {
+			if err := modeAllowed(offered[at].Skill, a.TaskID, *in.LoadMode); err != nil {
 				return change.Change{}, err
 			}
 		}

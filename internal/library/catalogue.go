@@ -51,6 +51,11 @@ func (l *Library) Offered(ctx context.Context, configurationID uuid.UUID) ([]Off
 	return l.Store.Offered(ctx, configurationID)
 }
 
+// OfferedByTask lists what a task offers, in the order of attachment.
+func (l *Library) OfferedByTask(ctx context.Context, taskID uuid.UUID) ([]Offered, error) {
+	return l.Store.OfferedByTask(ctx, taskID)
+}
+
 // Configuration reads a configuration for the runtime, which checks itself who may
 // use it.
 func (l *Library) Configuration(ctx context.Context, id uuid.UUID) (Configuration, error) {

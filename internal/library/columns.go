@@ -20,6 +20,8 @@ const (
 	attachmentsTable    change.Table = "attachments"
 	providersTable      change.Table = "providers"
 	configurationsTable change.Table = "configurations"
+	snippetsTable       change.Table = "snippets"
+	tasksTable          change.Table = "tasks"
 	toolSwitchesTable   change.Table = "tool_switches"
 	groupSwitchesTable  change.Table = "tool_group_switches"
 	integrityTable      change.Table = "integrity_failures"
@@ -112,6 +114,7 @@ var (
 	attachmentID       = change.ID(attachmentsTable, "id")
 	attachmentSkillID  = change.ID(attachmentsTable, "skill_id")
 	attachmentConfID   = change.ID(attachmentsTable, "configuration_id")
+	attachmentTaskID   = change.ID(attachmentsTable, "task_id")
 	attachmentMode     = change.Text[LoadMode](attachmentsTable, "load_mode")
 	attachmentPosition = change.Int(attachmentsTable, "position")
 	attachmentCreated  = change.Time(attachmentsTable, "created_at")
@@ -125,19 +128,35 @@ var (
 	providerScript  = change.Text[string](providersTable, "script")
 	providerCreated = change.Time(providersTable, "created_at")
 
-	configurationID        = change.ID(configurationsTable, "id")
-	configurationName      = change.Text[string](configurationsTable, "name")
-	configurationProvider  = change.ID(configurationsTable, "provider_id")
-	configurationModel     = change.Text[string](configurationsTable, "model")
-	configurationWindow    = change.Int(configurationsTable, "context_window")
-	configurationPrompt    = change.Text[string](configurationsTable, "system_prompt")
-	configurationGroups    = change.JSON[[]tool.Group](configurationsTable, "allowed_tool_groups")
-	configurationFourEyes  = change.Bool(configurationsTable, "require_second_approver")
-	configurationSnippets  = change.Bool(configurationsTable, "snippets_in_caller_system_message")
-	configurationMaxRounds = change.Int(configurationsTable, "max_iterations")
-	configurationUsers     = change.JSON[[]uuid.UUID](configurationsTable, "allowed_user_ids")
-	configurationRevision  = change.Int(configurationsTable, "revision")
-	configurationCreated   = change.Time(configurationsTable, "created_at")
+	configurationID         = change.ID(configurationsTable, "id")
+	configurationName       = change.Text[string](configurationsTable, "name")
+	configurationProvider   = change.ID(configurationsTable, "provider_id")
+	configurationModel      = change.Text[string](configurationsTable, "model")
+	configurationWindow     = change.Int(configurationsTable, "context_window")
+	configurationPrompt     = change.Text[string](configurationsTable, "system_prompt")
+	configurationGroups     = change.JSON[[]tool.Group](configurationsTable, "allowed_tool_groups")
+	configurationFourEyes   = change.Bool(configurationsTable, "require_second_approver")
+	configurationSnippets   = change.Bool(configurationsTable, "snippets_in_caller_system_message")
+	configurationSnippetIDs = change.JSON[[]uuid.UUID](configurationsTable, "snippet_ids")
+	configurationMaxRounds  = change.Int(configurationsTable, "max_iterations")
+	configurationUsers      = change.JSON[[]uuid.UUID](configurationsTable, "allowed_user_ids")
+	configurationRevision   = change.Int(configurationsTable, "revision")
+	configurationCreated    = change.Time(configurationsTable, "created_at")
+
+	snippetID        = change.ID(snippetsTable, "id")
+	snippetName      = change.Text[string](snippetsTable, "name")
+	snippetText      = change.Text[string](snippetsTable, "text")
+	snippetMark      = change.Text[string](snippetsTable, "mark")
+	snippetRevision  = change.Int(snippetsTable, "revision")
+	snippetEditorID  = change.ID(snippetsTable, "editor_id")
+	snippetCreatedAt = change.Time(snippetsTable, "created_at")
+	snippetUpdatedAt = change.Time(snippetsTable, "updated_at")
+
+	taskID            = change.ID(tasksTable, "id")
+	taskName          = change.Text[string](tasksTable, "name")
+	taskConfiguration = change.ID(tasksTable, "configuration_id")
+	taskPrompt        = change.Text[string](tasksTable, "prompt")
+	taskCreatedAt     = change.Time(tasksTable, "created_at")
 
 	toolSwitchID      = change.ID(toolSwitchesTable, "id")
 	toolSwitchName    = change.Text[string](toolSwitchesTable, "name")

@@ -21,8 +21,9 @@ type Configuration struct {
 	SystemPrompt                 string
 	AllowedToolGroups            []tool.Group // nil allows all groups
 	RequireSecondApprover        bool
-	SnippetsInCallerSystemPrompt bool
-	MaxIterations                int // 0 leaves it to the settings
+	SnippetIDs                   []uuid.UUID // in the order in which they join (RULES N5)
+	SnippetsInCallerSystemPrompt bool        // RULES N2
+	MaxIterations                int         // 0 leaves it to the settings
 	AllowedUserIDs               []uuid.UUID
 	Revision                     int
 	CreatedAt                    time.Time

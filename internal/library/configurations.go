@@ -23,6 +23,7 @@ type NewConfiguration struct {
 	SystemPrompt                 string
 	AllowedToolGroups            []tool.Group // nil allows all
 	RequireSecondApprover        bool
+	SnippetIDs                   []uuid.UUID // in order, each once (RULES N5)
 	SnippetsInCallerSystemPrompt bool
 	MaxIterations                int // below 1 leaves it to the settings (RULES R9)
 	AllowedUserIDs               []uuid.UUID
@@ -36,8 +37,8 @@ func (l *Library) CreateConfiguration(ctx context.Context, by actor.Actor, in Ne
 	c := Configuration{
 		ID: l.World.NewID(), Name: in.Name, ProviderID: in.ProviderID, Model: in.Model, ContextWindow: in.ContextWindow,
 		SystemPrompt: in.SystemPrompt, AllowedToolGroups: in.AllowedToolGroups, RequireSecondApprover: in.RequireSecondApprover,
-		SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemPrompt, MaxIterations: in.MaxIterations, AllowedUserIDs: in.AllowedUserIDs,
-		Revision: 1, CreatedAt: l.World.Now(),
+		SnippetIDs: in.SnippetIDs, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemPrompt, MaxIterations: in.MaxIterations,
+		AllowedUserIDs: in.AllowedUserIDs, Revision: 1, CreatedAt: l.World.Now(),
 	}
 	if err := l.checkConfiguration(ctx, &c); err != nil {
 		return Configuration{}, err
@@ -61,7 +62,7 @@ func configurationColumns(c Configuration) []change.Value {
 		configurationName.To(c.Name), configurationProvider.To(c.ProviderID), configurationModel.To(c.Model),
 		configurationWindow.To(c.ContextWindow), configurationPrompt.To(c.SystemPrompt), configurationGroups.To(c.AllowedToolGroups),
 		configurationFourEyes.To(c.RequireSecondApprover), configurationSnippets.To(c.SnippetsInCallerSystemPrompt),
-		configurationMaxRounds.To(c.MaxIterations), configurationUsers.To(c.AllowedUserIDs),
+		configurationSnippetIDs.To(c.SnippetIDs), configurationMaxRounds.To(c.MaxIterations), configurationUsers.To(c.AllowedUserIDs),
 	}
 }
 
@@ -79,6 +80,7 @@ type ConfigurationUpdate struct {
 	// AllowedToolGroups, when set, replaces the groups; a pointer to nil allows all.
 	AllowedToolGroups            *[]tool.Group
 	RequireSecondApprover        *bool
+	SnippetIDs                   *[]uuid.UUID
 	SnippetsInCallerSystemPrompt *bool
 	MaxIterations                *int
 	AllowedUserIDs               *[]uuid.UUID
@@ -134,6 +136,7 @@ func (in ConfigurationUpdate) applied(c Configuration) Configuration {
 	set(&c.SystemPrompt, in.SystemPrompt)
 	set(&c.AllowedToolGroups, in.AllowedToolGroups)
 	set(&c.RequireSecondApprover, in.RequireSecondApprover)
+	set(&c.SnippetIDs, in.SnippetIDs)
 	set(&c.SnippetsInCallerSystemPrompt, in.SnippetsInCallerSystemPrompt)
 	set(&c.MaxIterations, in.MaxIterations)
 	set(&c.AllowedUserIDs, in.AllowedUserIDs)
@@ -141,12 +144,17 @@ func (in ConfigurationUpdate) applied(c Configuration) Configuration {
 }
 
 func configurationEntry(e audit.Entry, c Configuration) audit.Entry {
-	users := make([]string, len(c.AllowedUserIDs))
-	for i, id := range c.AllowedUserIDs {
-		users[i] = id.String()
-	}
 	return e.With("configuration", c.ID.String()).With("provider", c.ProviderID.String()).
-		With("secondApprover", c.RequireSecondApprover).With("allowedUsers", users)
+		With("secondApprover", c.RequireSecondApprover).With("allowedUsers", idTexts(c.AllowedUserIDs)).
+		With("snippets", idTexts(c.SnippetIDs)).With("snippetsInCallers", c.SnippetsInCallerSystemPrompt)
+}
+
+func idTexts(ids []uuid.UUID) []string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return texts
 }
 
 var toolGroups = []tool.Group{tool.GroupContentRead, tool.GroupContentWrite, tool.GroupProcess, tool.GroupRemote}
@@ -178,6 +186,9 @@ func (l *Library) checkConfiguration(ctx context.Context, c *Configuration) (err
 		if c.Model, err = label("model", c.Model); err != nil {
 			return err
 		}
+	}
+	if err := l.checkSnippets(ctx, c.SnippetIDs); err != nil {
+		return err
 	}
 	for _, id := range c.AllowedUserIDs {
 		if _, err := l.Accounts.Actor(ctx, id); err != nil {

@@ -24,6 +24,8 @@ type Store interface {
 	// Offered lists what a configuration offers, by position, then id, in at most
 	// four queries.
 	Offered(ctx context.Context, configurationID uuid.UUID) ([]Offered, error)
+	// OfferedByTask is Offered for a task.
+	OfferedByTask(ctx context.Context, taskID uuid.UUID) ([]Offered, error)
 	Attachment(ctx context.Context, id uuid.UUID) (Attachment, error)
 	// Revisions lists the revisions of an authored skill, newest first.
 	Revisions(ctx context.Context, skillID uuid.UUID) ([]Revision, error)
@@ -34,6 +36,11 @@ type Store interface {
 
 	Provider(ctx context.Context, id uuid.UUID) (Provider, error)
 	Configuration(ctx context.Context, id uuid.UUID) (Configuration, error)
+	Task(ctx context.Context, id uuid.UUID) (Task, error)
+	Snippet(ctx context.Context, id uuid.UUID) (Snippet, error)
+	// SnippetsByID reads snippets in the order of ids; those that are not there are left
+	// out.
+	SnippetsByID(ctx context.Context, ids []uuid.UUID) ([]Snippet, error)
 
 	// ToolSwitches tells the tools whose switch was ever set.
 	ToolSwitches(ctx context.Context) (map[string]bool, error)
@@ -46,6 +53,8 @@ type Store interface {
 	Skills(ctx context.Context, filter SkillFilter, page Page) ([]Skill, error)
 	Configurations(ctx context.Context, page Page) ([]Configuration, error)
 	Providers(ctx context.Context, page Page) ([]Provider, error)
+	Snippets(ctx context.Context, page Page) ([]Snippet, error)
+	Tasks(ctx context.Context, page Page) ([]Task, error)
 }
 
 // Page asks for at most Limit rows after (or, backwards, before) the row with an id,

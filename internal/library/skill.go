@@ -94,7 +94,8 @@ const (
 type Attachment struct {
 	ID              uuid.UUID
 	SkillID         uuid.UUID
-	ConfigurationID uuid.UUID
+	ConfigurationID uuid.UUID // zero when a task offers the skill
+	TaskID          uuid.UUID // zero when a configuration does
 	LoadMode        LoadMode
 	Position        int
 	CreatedAt       time.Time

@@ -15,11 +15,16 @@ type Input struct {
 	// SystemPrompt is the configuration's; it is suppressed when Messages bring a
 	// system message of their own.
 	SystemPrompt string
-	Sections     []Section
-	Fenced       []Fenced
-	FencedBytes  int // bound of the whole fenced block (RULES L7)
-	NonceKey     []byte
-	Messages     []Message
+	// Snippets follow the system prompt, in this order, marked or not (RULES N1, N5). A
+	// system message of the caller's is followed by those that are marked, and by none
+	// unless SnippetsInCallers says that the configuration opted in (RULES N2).
+	Snippets          []Snippet
+	SnippetsInCallers bool
+	Sections          []Section
+	Fenced            []Fenced
+	FencedBytes       int // bound of the whole fenced block (RULES L7)
+	NonceKey          []byte
+	Messages          []Message
 }
 
 // Composed is what the model reads first, and which fenced skills did not fit, by
@@ -29,14 +34,14 @@ type Composed struct {
 	Dropped  []int
 }
 
-// Compose puts sections into the first system message, making one if there is
-// none, and the fenced block in front of the first user message (RULES L8, L9). It
-// changes nothing of its input.
+// Compose puts snippets and then sections into the first system message, making one
+// if there is none, and the fenced block in front of the first user message (RULES
+// L8, L9). It changes nothing of its input.
 func Compose(in Input) Composed {
 	out := Composed{Messages: make([]Message, len(in.Messages), len(in.Messages)+2)}
 	copy(out.Messages, in.Messages)
 
-	out.Messages = withSystem(out.Messages, in.SystemPrompt, in.Sections)
+	out.Messages = withSystem(out.Messages, in)
 	block, dropped := fence(in.Fenced, in.FencedBytes, in.NonceKey)
 	out.Dropped = dropped
 	if block != "" {
@@ -45,24 +50,43 @@ func Compose(in Input) Composed {
 	return out
 }
 
-func withSystem(messages []Message, prompt string, sections []Section) []Message {
+func withSystem(messages []Message, in Input) []Message {
 	for i, m := range messages {
 		if m.Role == System {
-			messages[i].Text = joinSections(m.Text, sections)
+			messages[i].Text = systemText(m.Text, in.forCallers(), in.Sections)
 			return messages
 		}
 	}
-	text := joinSections(prompt, sections)
+	text := systemText(in.SystemPrompt, in.Snippets, in.Sections)
 	if text == "" {
 		return messages
 	}
 	return append([]Message{{Role: System, Text: text}}, messages...)
 }
 
-func joinSections(head string, sections []Section) string {
-	parts := make([]string, 0, len(sections)+1)
+// forCallers are the snippets that may join a caller's own system message: text that
+// an administrator read, and only where one asked for it (RULES N2).
+func (in Input) forCallers() []Snippet {
+	if !in.SnippetsInCallers {
+		return nil
+	}
+	var marked []Snippet
+	for _, s := range in.Snippets {
+		if s.Marked() {
+			marked = append(marked, s)
+		}
+	}
+	return marked
+}
+
+// systemText is the one order of a system message (RULES L9).
+func systemText(head string, snippets []Snippet, sections []Section) string {
+	parts := make([]string, 0, 1+len(snippets)+len(sections))
 	if head != "" {
 		parts = append(parts, head)
+	}
+	for _, s := range snippets {
+		parts = append(parts, s.Block())
 	}
 	for _, s := range sections {
 		parts = append(parts, s.render())

@@ -1,9 +1,11 @@
 package prompt_test
 
 import (
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -41,6 +43,20 @@ func TestComposeGolden(t *testing.T) {
 			SystemPrompt: "suppressed",
 			Sections:     []prompt.Section{{Name: "House style", Body: "Use short sentences."}},
 			Messages:     append([]prompt.Message{{Role: prompt.System, Text: "The caller's own."}}, user("Go.")...),
+		},
+		"L9-N1-snippets": {
+			SystemPrompt: "You help editors.",
+			Snippets:     []prompt.Snippet{{Name: "Profile", Text: "\n  We write for children.\n\n"}, marked("Address", "Say you.")},
+			Sections:     []prompt.Section{{Name: "House style", Body: "Use short sentences."}},
+			Messages:     user("Go."),
+		},
+		"L9-N2-snippets-in-callers-system-message": {
+			SystemPrompt:      "suppressed",
+			Snippets:          []prompt.Snippet{{Name: "Profile", Text: "Unmarked."}, marked("Address", "Say you."), marked("Tone", "Be kind.")},
+			SnippetsInCallers: true,
+			Sections:          []prompt.Section{{Name: "House style", Body: "Use short sentences."}},
+			Messages: append([]prompt.Message{{Role: prompt.System, Text: "The caller's own."}, {Role: prompt.System, Text: "Their second."}},
+				user("Go.")...),
 		},
 		"L8-fence": {
 			SystemPrompt: "You help editors.",
@@ -92,6 +108,30 @@ func TestCompose(t *testing.T) {
 			t.Error("the wrong end was dropped, or a skill was cut")
 		}
 	})
+	t.Run("L7 a task's skills are dropped first, wherever they stand, then the rest from the end", func(t *testing.T) {
+		skills := []prompt.Fenced{
+			{Name: "a", Body: strings.Repeat("a", 300)},
+			{Name: "b", Body: strings.Repeat("b", 300), OfTask: true},
+			{Name: "c", Body: strings.Repeat("c", 300)},
+			{Name: "d", Body: strings.Repeat("d", 300), OfTask: true},
+		}
+		frame := len(prompt.Compose(prompt.Input{FencedBytes: 10_000, NonceKey: key, Messages: user(""), Fenced: skills[:1]}).Messages[0].Text) - 300
+		for room, want := range map[int]string{4: "[]", 3: "[3]", 2: "[1 3]", 1: "[1 2 3]", 0: "[0 1 2 3]"} {
+			limit := frame + room*310 // a body with its heading and the space before it takes less than 310
+			if room == 0 {
+				limit = frame
+			}
+			out := prompt.Compose(prompt.Input{FencedBytes: limit, NonceKey: key, Messages: user("Hi"), Fenced: skills})
+			if got := fmt.Sprint(out.Dropped); got != want {
+				t.Errorf("room for %d: dropped %s, want %s", room, got, want)
+			}
+			for i, s := range skills {
+				if gone := slices.Contains(out.Dropped, i); strings.Contains(out.Messages[0].Text, s.Body) == gone {
+					t.Errorf("room for %d: %s is dropped: %v, and not so in the text", room, s.Name, gone)
+				}
+			}
+		}
+	})
 	t.Run("L7 an instruction section is never dropped for size", func(t *testing.T) {
 		body := strings.Repeat("x", 100_000)
 		out := prompt.Compose(prompt.Input{FencedBytes: 10, Sections: []prompt.Section{{Name: "a", Body: body}}, Messages: user("Hi")})
@@ -141,6 +181,77 @@ func TestCompose(t *testing.T) {
 		prompt.Compose(in)
 		if in.Messages[0].Text != "Hi" || len(in.Messages) != 1 {
 			t.Error("the caller's messages changed")
+		}
+	})
+}
+
+func marked(name, text string) prompt.Snippet {
+	s := prompt.Snippet{Name: name, Text: text}
+	s.Mark = s.Digest()
+	return s
+}
+
+func TestSnippets(t *testing.T) {
+	t.Run("N1 a block is the name, a colon, a line break and the trimmed text, and the digest is over its bytes", func(t *testing.T) {
+		s := prompt.Snippet{Name: "Profile", Text: " \n\tWe write.\n  For all. \n\n"}
+		if got := s.Block(); got != "Profile:\nWe write.\n  For all." {
+			t.Errorf("got %q", got)
+		}
+		if got, want := s.Digest(), fmt.Sprintf("%x", sha256.Sum256([]byte("Profile:\nWe write.\n  For all."))); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("N1 snippets alone make a system message", func(t *testing.T) {
+		out := prompt.Compose(prompt.Input{Snippets: []prompt.Snippet{{Name: "a", Text: "b"}}, Messages: user("Hi")})
+		if len(out.Messages) != 2 || out.Messages[0].Role != prompt.System || out.Messages[0].Text != "a:\nb" {
+			t.Errorf("got %s", show(out.Messages))
+		}
+	})
+	t.Run("N2 a caller's system message gets a snippet only when it is marked and the configuration opted in", func(t *testing.T) {
+		for _, c := range []struct{ optedIn, marked, joins bool }{
+			{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true},
+		} {
+			s := prompt.Snippet{Name: "a", Text: "b"}
+			if c.marked {
+				s.Mark = s.Digest()
+			}
+			out := prompt.Compose(prompt.Input{
+				SystemPrompt: "the configuration's", Snippets: []prompt.Snippet{s}, SnippetsInCallers: c.optedIn,
+				Messages: append([]prompt.Message{{Role: prompt.System, Text: "mine"}}, user("Hi")...),
+			})
+			want := "mine"
+			if c.joins {
+				want = "mine\n\na:\nb"
+			}
+			if got := out.Messages[0].Text; got != want {
+				t.Errorf("%+v: got %q, want %q", c, got, want)
+			}
+		}
+	})
+	t.Run("N2 N5 without a caller's system message every snippet joins, in order, opted in or not", func(t *testing.T) {
+		for _, optedIn := range []bool{false, true} {
+			out := prompt.Compose(prompt.Input{
+				SystemPrompt: "p", Snippets: []prompt.Snippet{{Name: "b", Text: "2"}, marked("a", "1")}, SnippetsInCallers: optedIn, Messages: user("Hi"),
+			})
+			if got := out.Messages[0].Text; got != "p\n\nb:\n2\n\na:\n1" {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+	t.Run("N4 any edit of name or text that changes the block ends the mark, and its return brings it back", func(t *testing.T) {
+		s := marked("Profile", "We write.")
+		for _, edited := range []prompt.Snippet{
+			{Name: "profile", Text: s.Text, Mark: s.Mark},
+			{Name: s.Name, Text: "We  write.", Mark: s.Mark},
+			{Name: "Profile:\nWe", Text: "write.", Mark: s.Mark},
+			{Name: s.Name, Text: s.Text, Mark: ""},
+		} {
+			if edited.Marked() {
+				t.Errorf("%+v is marked", edited)
+			}
+		}
+		if !s.Marked() || !(prompt.Snippet{Name: s.Name, Text: s.Text + "\n", Mark: s.Mark}).Marked() {
+			t.Error("the block that was marked is not marked")
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -17,6 +18,7 @@ type Fenced struct {
 	Name    string
 	Body    string
 	Partial bool // lines that name bundled files are left out (RULES L10)
+	OfTask  bool // only a task offers it: it is dropped before the others (RULES L7)
 }
 
 const (
@@ -28,23 +30,32 @@ const (
 )
 
 // fence frames the skills as one block of at most max bytes. Whole skills are dropped
-// from the end until it fits (RULES L7); their indexes come back in ascending order. No
-// skill left gives no block.
+// until it fits, from the end, those of a task before all others (RULES L7); their
+// indexes come back in ascending order. No skill left gives no block.
 func fence(skills []Fenced, max int, key []byte) (block string, dropped []int) {
-	bodies := make([]string, len(skills))
-	for i, s := range skills {
-		bodies[i] = s.render()
+	kept := make([]int, len(skills))
+	for i := range skills {
+		kept[i] = i
 	}
-	kept := len(skills)
-	for kept > 0 {
-		block = frame(bodies[:kept], key)
-		if len(block) <= max {
+	for len(kept) > 0 {
+		bodies := make([]string, len(kept))
+		for i, at := range kept {
+			bodies[i] = skills[at].render()
+		}
+		if block = frame(bodies, key); len(block) <= max {
 			break
 		}
-		kept--
-		dropped = append([]int{kept}, dropped...)
+		last := len(kept) - 1
+		for at, i := range kept {
+			if skills[i].OfTask {
+				last = at
+			}
+		}
+		dropped = append(dropped, kept[last])
+		kept = slices.Delete(kept, last, last+1)
 	}
-	if kept == 0 {
+	slices.Sort(dropped)
+	if len(kept) == 0 {
 		return "", dropped
 	}
 	return block, dropped

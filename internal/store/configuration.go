@@ -79,7 +79,7 @@ func (s *Store) Configurations(ctx context.Context, page library.Page) ([]librar
 }
 
 // toConfiguration maps a row. Lists that cannot be read are an error: their zero
-// values allow everything.
+// values allow everything, or leave instructions out.
 func toConfiguration(row *ent.Configuration) (library.Configuration, error) {
 	groups, err := decoded[[]tool.Group](row.AllowedToolGroups)
 	if err != nil {
@@ -89,10 +89,14 @@ func toConfiguration(row *ent.Configuration) (library.Configuration, error) {
 	if err != nil {
 		return library.Configuration{}, fault.Wrap(fault.Internal, err, "the users of configuration %s cannot be read", row.ID)
 	}
+	snippets, err := decoded[[]uuid.UUID](row.SnippetIds)
+	if err != nil {
+		return library.Configuration{}, fault.Wrap(fault.Internal, err, "the snippets of configuration %s cannot be read", row.ID)
+	}
 	return library.Configuration{
 		ID: row.ID, Name: row.Name, ProviderID: row.ProviderID, Model: row.Model, ContextWindow: row.ContextWindow,
 		SystemPrompt: row.SystemPrompt, AllowedToolGroups: groups, RequireSecondApprover: row.RequireSecondApprover,
-		SnippetsInCallerSystemPrompt: row.SnippetsInCallerSystemMessage, MaxIterations: row.MaxIterations,
+		SnippetIDs: snippets, SnippetsInCallerSystemPrompt: row.SnippetsInCallerSystemMessage, MaxIterations: row.MaxIterations,
 		AllowedUserIDs: users, Revision: row.Revision, CreatedAt: row.CreatedAt.UTC(),
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ent"
 	"github.com/countersign/countersign/ent/approval"
 	"github.com/countersign/countersign/ent/attachment"
+	"github.com/countersign/countersign/ent/predicate"
 	"github.com/countersign/countersign/ent/revocation"
 	entskill "github.com/countersign/countersign/ent/skill"
 	"github.com/countersign/countersign/ent/source"
@@ -140,7 +141,16 @@ func (m mark) revocation() library.Revocation {
 
 // Offered implements library.Store.
 func (s *Store) Offered(ctx context.Context, configurationID uuid.UUID) ([]library.Offered, error) {
-	rows, err := s.client.Attachment.Query().Where(attachment.ConfigurationID(configurationID)).
+	return s.offered(ctx, attachment.ConfigurationID(configurationID))
+}
+
+// OfferedByTask implements library.Store.
+func (s *Store) OfferedByTask(ctx context.Context, taskID uuid.UUID) ([]library.Offered, error) {
+	return s.offered(ctx, attachment.TaskID(taskID))
+}
+
+func (s *Store) offered(ctx context.Context, by predicate.Attachment) ([]library.Offered, error) {
+	rows, err := s.client.Attachment.Query().Where(by).
 		Order(attachment.ByPosition(), attachment.ByID()).All(ctx)
 	if err != nil {
 		return nil, reading(ctx, err, "attachment")
@@ -171,7 +181,7 @@ func (s *Store) Attachment(ctx context.Context, id uuid.UUID) (library.Attachmen
 
 func toAttachment(row *ent.Attachment) library.Attachment {
 	return library.Attachment{
-		ID: row.ID, SkillID: row.SkillID, ConfigurationID: row.ConfigurationID,
+		ID: row.ID, SkillID: row.SkillID, ConfigurationID: known(row.ConfigurationID), TaskID: known(row.TaskID),
 		LoadMode: library.LoadMode(row.LoadMode), Position: row.Position, CreatedAt: row.CreatedAt.UTC(),
 	}
 }
