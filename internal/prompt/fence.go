@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -91,11 +92,30 @@ func neutralise(text, nonce string) string {
 		switch {
 		case strings.Contains(strings.ToLower(line), nonce):
 			lines[i] = neutralised
-		case looksLikeMarker(line):
-			lines[i] = neutralised + line
+		default:
+			lines[i] = defused(line)
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// defused puts a mark before everything in a line that begins like a marker: at its
+// beginning, and after what many readers take for the end of a line.
+func defused(line string) string {
+	var out strings.Builder
+	for len(line) > 0 {
+		end := len(line)
+		if at := strings.IndexFunc(line, breaksLine); at >= 0 {
+			_, size := utf8.DecodeRuneInString(line[at:])
+			end = at + size
+		}
+		if looksLikeMarker(line[:end]) {
+			out.WriteString(neutralised)
+		}
+		out.WriteString(line[:end])
+		line = line[end:]
+	}
+	return out.String()
 }
 
 func looksLikeMarker(line string) bool {
@@ -108,12 +128,17 @@ func looksLikeMarker(line string) bool {
 	return false
 }
 
+func breaksLine(r rune) bool {
+	return r == '\r' || r == '\v' || r == '\f' || r == '\u0085' || r == '\u2028' || r == '\u2029'
+}
+
 // foldLine keeps letters and digits in lower case, compatibility forms folded: what is
 // left of a marker when its brackets, spaces, widths and case are varied or invisible
-// characters stand inside it.
+// characters stand inside it. Some invisible characters count as letters, such as the
+// Hangul fillers.
 func foldLine(line string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		if !skill.Invisible(r) && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return unicode.ToLower(r)
 		}
 		return -1

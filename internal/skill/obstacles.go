@@ -137,7 +137,7 @@ const (
 
 // refused tells whether the current character keeps the text from being approved (SKILL-FILES, Review).
 func (w *characterWalk) refused() bool {
-	if !isInvisible(w.r) {
+	if !Invisible(w.r) {
 		return false
 	}
 	following, _ := utf8.DecodeRuneInString(w.text[w.at:])
@@ -169,9 +169,9 @@ func (w *characterWalk) skipTags() string {
 
 func isTag(r rune) bool { return r >= 0xE0000 && r <= 0xE007F }
 
-// isInvisible tells the characters that show nothing or change how others are shown: controls except tab and LF, formats (bidirectional ones among
+// Invisible tells the characters that show nothing or change how others are shown: controls except tab and LF, formats (bidirectional ones among
 // them), line and paragraph separators, variation selectors, and every other Default_Ignorable_Code_Point.
-func isInvisible(r rune) bool {
+func Invisible(r rune) bool {
 	if r >= ' ' && r < 0x7F {
 		return false
 	}

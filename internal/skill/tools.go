@@ -123,4 +123,4 @@ func isToolToken(token string) bool {
 }
 
 // isRefusedInTool tells characters a reviewer cannot see in a token: a token holding one is unreadable.
-func isRefusedInTool(r rune) bool { return r == '\n' || r == '\r' || isInvisible(r) }
+func isRefusedInTool(r rune) bool { return r == '\n' || r == '\r' || Invisible(r) }
