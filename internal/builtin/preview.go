@@ -10,6 +10,7 @@ import (
 	"github.com/aymanbagabas/go-udiff/lcs"
 
 	"github.com/countersign/countersign/internal/content"
+	"github.com/countersign/countersign/internal/skill"
 	"github.com/countersign/countersign/internal/tool"
 )
 
@@ -87,7 +88,9 @@ func quote(s string) string {
 	b.WriteString("“")
 	for _, r := range s {
 		switch {
-		case r == '\n', unicode.IsPrint(r): // of all spaces only the plain one is printable
+		// Of all spaces only the plain one is printable; variation selectors and fillers are
+		// printable too, and show nothing.
+		case r == '\n', unicode.IsPrint(r) && !skill.Invisible(r):
 			b.WriteRune(r)
 		default:
 			fmt.Fprintf(&b, "\\u{%04X}", r)

@@ -71,8 +71,8 @@ func TestPreview(t *testing.T) {
 
 	t.Run("G7 a card spells out what would not be seen", func(t *testing.T) {
 		s := newSite(t)
-		got := s.preview(t, "update_element", fields{"id": "intro", "fields": fields{"header": "Pay\u202eevil\u00a0\u200bx"}})
-		if want := `header: “Helo” → “Pay\u{202E}evil\u{00A0}\u{200B}x”`; got[1] != want {
+		got := s.preview(t, "update_element", fields{"id": "intro", "fields": fields{"header": "Pay\u202eevil\u00a0\u200bx\U000e0161\u3164"}})
+		if want := `header: “Helo” → “Pay\u{202E}evil\u{00A0}\u{200B}x\u{E0161}\u{3164}”`; got[1] != want {
 			t.Errorf("got %s", got[1])
 		}
 	})
