@@ -80,16 +80,26 @@ func (a *Agent) repeated(ctx context.Context, v *verdict) (same bool, err error)
 		return false, err
 	}
 	if found && last.Data.TurnDigest == v.TurnDigest {
-		first := decidedBy(last)
-		if first.By == v.by.ID && first.Approved == v.Approve && first.Reason == string(v.Reason) {
-			return true, nil
-		}
-		return false, fault.Refuse(fault.AlreadyDecided, "this proposal was decided already").With(first)
+		return v.was(last), v.unless(last, "this proposal was decided already")
 	}
 	if v.run.Status == run.WaitingForApproval {
 		return false, fault.Refuse(fault.StaleTurn, "the run waits with another proposal now; look at its card again")
 	}
 	return false, fault.Refuse(fault.NotWaiting, "the run does not wait for an approval; it is %s", v.run.Status)
+}
+
+// was reports whether a decision that was taken is this one, taken by the same person.
+func (v *verdict) was(e run.Event) bool {
+	first := decidedBy(e)
+	return first.By == v.by.ID && first.Approved == v.Approve && first.Reason == string(v.Reason)
+}
+
+// unless refuses this decision for one that was taken, unless it was this one.
+func (v *verdict) unless(e run.Event, message string) error {
+	if v.was(e) {
+		return nil
+	}
+	return fault.Refuse(fault.AlreadyDecided, "%s", message).With(decidedBy(e))
 }
 
 func decidedBy(e run.Event) Decided {
@@ -124,14 +134,15 @@ func (a *Agent) claimDecision(ctx context.Context, v *verdict) error {
 	return nil
 }
 
-// lostClaim says who was faster.
+// lostClaim says who was faster. Whoever sent the same decision twice at once was
+// faster than themselves and gets the first result.
 func (a *Agent) lostClaim(ctx context.Context, v *verdict) error {
 	last, found, err := a.Store.LastDecision(ctx, v.run.ID)
 	if err != nil {
 		return err
 	}
 	if found && last.Data.TurnDigest == v.TurnDigest {
-		return fault.Refuse(fault.AlreadyDecided, "this proposal was decided while you looked at it").With(decidedBy(last))
+		return v.unless(last, "this proposal was decided while you looked at it")
 	}
 	return fault.Refuse(fault.ClaimLost, "the run changed while your decision arrived; look at it again")
 }

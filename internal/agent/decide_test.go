@@ -5,15 +5,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/store"
 )
 
 // waiting starts a tour that waits with the card of one write.
@@ -67,6 +70,34 @@ func (h *house) refused(by actor.Actor, d agent.Decision, code fault.Code) *faul
 		h.t.Errorf("U1 not audited: %v", trail)
 	}
 	return refusal
+}
+
+func TestSameDecisionTwiceAtOnce(t *testing.T) {
+	var m *meddler
+	with := func(s *store.Store) agent.Store {
+		m = &meddler{Store: s}
+		return m
+	}
+	t.Run("R18 whoever decides the same twice at once gets the first result twice", func(t *testing.T) {
+		meddled(t, with, func(h *house) {
+			r := h.waiting()
+			var again atomic.Bool
+			m.meddle(func(c change.Change) error {
+				for _, e := range c.Events {
+					if e.Kind == run.EventDecision && again.CompareAndSwap(false, true) {
+						h.decide(h.admin, r, true, "")
+					}
+				}
+				return nil
+			})
+			if r = h.decide(h.admin, r, true, ""); r.Status != run.Completed || h.text("hello") != "Hello" {
+				h.t.Errorf("the run is %s", r.Status)
+			}
+			if trail := h.trail(r.ID); slices.Contains(trail, audit.RunDecisionRefused) {
+				h.t.Errorf("a refusal was audited: %v", trail)
+			}
+		})
+	})
 }
 
 func TestDecisionRefusals(t *testing.T) {
