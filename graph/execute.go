@@ -59,13 +59,21 @@ func (f *failure) take() error {
 // client goes. An error of the source is the subscription's last response.
 func stream[D, N any](ctx context.Context, source func(yield func(D, error) bool), node func(D) N) <-chan N {
 	out := make(chan N)
+	fail := func(err error) {
+		if f, ok := ctx.Value(failureKey{}).(*failure); ok {
+			f.set(err)
+		}
+	}
 	go func() {
 		defer close(out)
+		defer func() {
+			if p := recover(); p != nil { // on a goroutine of its own it would end the process
+				fail(panicked(p))
+			}
+		}()
 		for d, err := range source {
 			if err != nil {
-				if f, ok := ctx.Value(failureKey{}).(*failure); ok {
-					f.set(err)
-				}
+				fail(err)
 				return
 			}
 			select {

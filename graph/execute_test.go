@@ -101,6 +101,18 @@ func TestRunEvents(t *testing.T) {
 		}
 	})
 
+	t.Run("a source that panics ends its subscription and nothing else", func(t *testing.T) {
+		f := fake()
+		f.panics = true
+		a := watching(t, t.Context(), f, id, 3)
+		if first := a.next(); first == nil || first.Errors != nil {
+			t.Fatalf("got %+v", first)
+		}
+		if last := a.next(); last == nil || last.code() != "INTERNAL" || strings.Contains(last.Errors[0].Message, "nil map") {
+			t.Fatalf("got %+v", last)
+		}
+	})
+
 	t.Run("a client that goes away leaves nothing behind", func(t *testing.T) {
 		defer goleak.VerifyNone(t)
 		ctx, leave := context.WithCancel(t.Context())

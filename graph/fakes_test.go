@@ -97,6 +97,7 @@ type fakeAgent struct {
 	runs    map[uuid.UUID]agent.Run
 	events  []run.Event
 	failure error // of Follow, after the events
+	panics  bool  // Follow, after the events
 	start   func(agent.StartRequest) (agent.Run, error)
 	decide  func(agent.Decision) (agent.Run, error)
 	waited  int
@@ -140,6 +141,9 @@ func (f *fakeAgent) Follow(_ context.Context, _ actor.Actor, _ uuid.UUID, after 
 			if !yield(e, nil) {
 				return
 			}
+		}
+		if f.panics {
+			panic("nil map")
 		}
 		if f.failure != nil {
 			yield(run.Event{}, f.failure)
