@@ -25,6 +25,7 @@ const (
 	busy                        // another program kept the file for all of busy_timeout: waiting again keeps everybody waiting
 	lost                        // a constraint between rows does not hold: somebody else was first
 	gone                        // the database cannot be reached or does not work
+	unfit                       // a text that the database cannot hold
 )
 
 // sqlStates maps PostgreSQL's error codes, by code or by class.
@@ -40,6 +41,8 @@ var sqlStates = map[string]trouble{
 	"57":    gone,  // operator intervention: shutting down, starting up, terminated
 	"58":    gone,  // system errors
 	"25006": gone,  // read_only_sql_transaction: a standby
+	"22021": unfit, // character_not_in_repertoire: U+0000
+	"22P05": unfit, // untranslatable_character: \u0000 in JSON
 }
 
 // sqliteCodes maps SQLite's result codes: extended ones, then primary ones.
@@ -93,8 +96,8 @@ func diagnose(err error) trouble {
 }
 
 // failed is the error a caller gets for a statement that failed: the context's own
-// when it ended, UNAVAILABLE when the database is gone or stays busy, else
-// INTERNAL.
+// when it ended, UNAVAILABLE when the database is gone or stays busy, BAD_USER_INPUT for
+// a text that it cannot hold, else INTERNAL.
 func failed(ctx context.Context, err error, doing string) error {
 	if err == nil {
 		return nil
@@ -111,6 +114,8 @@ func failed(ctx context.Context, err error, doing string) error {
 		return fault.Wrap(fault.Unavailable, err, "The database cannot be reached; try again.")
 	case retry, busy:
 		return fault.Wrap(fault.Unavailable, err, "The database is busy; try again.")
+	case unfit:
+		return fault.Wrap(fault.BadInput, err, "A text holds the character U+0000, which is not accepted.")
 	default:
 		return fault.Wrap(fault.Internal, err, "could not %s", doing)
 	}

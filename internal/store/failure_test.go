@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/pgtest"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/store"
@@ -55,6 +56,20 @@ func nothingStored(t *testing.T, s *store.Store, id uuid.UUID) {
 	if got.Status != run.Queued || got.Events != 0 || len(settings) != 0 || size != 0 || err != nil {
 		t.Fatalf("stored: %s, %d events, %d settings, %d entries; %v", got.Status, got.Events, len(settings), size, err)
 	}
+}
+
+func TestUnfitText(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		t.Run("U+0000 in what is looked for is the client's mistake, not the server's", func(t *testing.T) {
+			_, err := s.Record(t.Context(), "page", "a\x00b")
+			if !fault.Is(err, fault.BadInput) && !fault.Is(err, fault.NotFound) { // SQLite looks for it
+				t.Errorf("got %v", err)
+			}
+			if _, err := s.Skills(t.Context(), library.SkillFilter{Search: "\x00"}, library.Page{Limit: 1}); err != nil && !fault.Is(err, fault.BadInput) {
+				t.Errorf("got %v", err)
+			}
+		})
+	})
 }
 
 func TestDatabaseGone(t *testing.T) {
