@@ -72,13 +72,27 @@ type Agent struct {
 	Parts
 
 	mu       sync.Mutex
-	segments map[uuid.UUID]context.CancelCauseFunc // what this process executes now
+	segments map[uuid.UUID]executing // what this process executes now, by run
 	busy     sync.WaitGroup
+
+	leaving chan struct{} // closed once this process picks nothing up any more
+	leave   func()
+}
+
+// executing is a segment under way. A run whose segment has parked it may be decided,
+// and executed again, before that segment's goroutine has ended: the owner tells them apart.
+type executing struct {
+	owner string
+	stop  context.CancelCauseFunc
 }
 
 // New makes a runtime. It executes nothing until Work is called.
 func New(parts Parts) *Agent {
-	return &Agent{Parts: parts, segments: map[uuid.UUID]context.CancelCauseFunc{}}
+	leaving := make(chan struct{})
+	return &Agent{
+		Parts: parts, segments: map[uuid.UUID]executing{},
+		leaving: leaving, leave: sync.OnceFunc(func() { close(leaving) }),
+	}
 }
 
 // Wait returns the run once it has settled or waits for a person, or as it stands

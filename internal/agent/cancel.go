@@ -78,7 +78,7 @@ func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transit
 func (a *Agent) abort(id uuid.UUID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if stop, here := a.segments[id]; here {
-		stop(errCancelled)
+	if s, here := a.segments[id]; here {
+		s.stop(errCancelled)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -154,8 +155,25 @@ func (s *segment) settle(ctx context.Context, e stopped) error {
 	}))
 	entry := audit.Record(a.World, s.initiator, audit.RunEnded).InRun(s.id).
 		With("status", ending.Status).With("reason", e.reason)
-	return s.guarded(ctx, set, change.Change{Events: events, Audit: []audit.Entry{entry}})
+	for {
+		err := s.guarded(ctx, set, change.Change{Events: events, Audit: []audit.Entry{entry}})
+		if !fault.Is(err, fault.Unavailable) {
+			return err
+		}
+		a.Log.Warn("a run's end could not be stored; trying again", slog.String("run", s.id.String()), slog.Any("error", err))
+		select {
+		case <-time.After(settlePause):
+		case <-ctx.Done():
+			return err
+		case <-a.leaving:
+			return err
+		}
+	}
 }
+
+// settlePause is how long an ending waits for a database that was gone. Nobody else
+// would end the run, so it tries until the server stops.
+const settlePause = time.Second
 
 // encode is v as the store keeps it, or an internal fault.
 func encode(v any) (string, error) {

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,6 +34,7 @@ func (a *Agent) Work(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	a.leave()
 	a.busy.Wait()
 }
 
@@ -99,21 +102,34 @@ func (a *Agent) executing() int {
 func (a *Agent) launch(id uuid.UUID, owner string, step func(*segment, context.Context) error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.mu.Lock()
-	a.segments[id] = cancel
+	a.segments[id] = executing{owner, cancel}
 	a.mu.Unlock()
 	a.busy.Add(1)
 	go func() {
 		defer a.busy.Done()
 		defer func() {
 			a.mu.Lock()
-			delete(a.segments, id)
+			if a.segments[id].owner == owner { // else the run's next segment is there already
+				delete(a.segments, id)
+			}
 			a.mu.Unlock()
 			cancel(nil)
 		}()
 		s := &segment{agent: a, id: id, owner: owner, stop: cancel}
 		go s.heartbeat(ctx)
-		a.finish(s, step(s, ctx), ctx)
+		a.finish(s, guard(func() error { return step(s, ctx) }), ctx)
 	}()
+}
+
+// guard turns a panic of a segment into an error: on a goroutine of its own it would
+// end the process and every other run with it.
+func guard(step func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.Wrap(fault.Internal, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "executing a run")
+		}
+	}()
+	return step()
 }
 
 // finish settles a segment that ended with an error. One that lost its lease or was
