@@ -100,7 +100,7 @@ func (s *segment) key(c prompt.Call) string {
 // the transcript. A write step follows its tool step (RULES G6).
 func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool.Result, tookMS int, set []change.Value, rest change.Change) error {
 	step := s.event(run.EventToolCall, run.EventData{
-		Tool: c.Tool, Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
+		Tool: s.agent.Tools.Label(c.Tool), Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
 	})
 	step.DurationMS = tookMS
 	rest.Events = append(rest.Events, step)

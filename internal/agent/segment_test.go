@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/run"
@@ -96,6 +97,26 @@ func TestSegments(t *testing.T) {
 			})
 			if r := h.start(h.admin, h.plain()); r.Status != run.Completed || r.Answer != "Done." || !gone.Load() {
 				h.t.Errorf("the run is %s: %s", r.Status, r.Message)
+			}
+		})
+	})
+
+	t.Run("Y1 the name of a tool that does not exist is kept bounded", func(t *testing.T) {
+		each(t, func(h *house) {
+			name := strings.Repeat("x", 100_000)
+			h.model.says(calls(name, `{}`))
+			r := h.start(h.admin, h.plain())
+			for _, e := range h.events(r.ID) {
+				if len(e.Data.Tool) > 500 {
+					h.t.Errorf("the event %s keeps %d bytes of it", e.Kind, len(e.Data.Tool))
+				}
+			}
+			entries, err := h.store.AuditEntries(context.Background(), audit.Filter{Run: r.ID}, audit.Page{Limit: 100, OldestFirst: true})
+			h.ok(err)
+			for _, e := range entries {
+				if size := len(e.EncodeDetail()); size > 10_000 {
+					h.t.Errorf("the entry %s keeps %d bytes of it", e.Event, size)
+				}
 			}
 		})
 	})

@@ -123,7 +123,8 @@ func Decide(s Spec, at Situation) (Denial, bool) {
 func (r *Registry) Decide(name string, at Situation) (Denial, bool) {
 	spec, ok := r.Spec(name)
 	if !ok {
-		return Denial{Tool: name, Gate: GateNotRegistered, Message: fmt.Sprintf("there is no tool %q", name)}, true
+		label := r.Label(name)
+		return Denial{Tool: label, Gate: GateNotRegistered, Message: fmt.Sprintf("there is no tool %q", label)}, true
 	}
 	return Decide(spec, at)
 }

@@ -102,6 +102,18 @@ func (r *Registry) Specs() []Spec {
 	return out
 }
 
+// maxLabel bounds what is kept of a name that nobody registered, in characters.
+const maxLabel = 100
+
+// Label is a tool's name as events and the trail keep it. A name that nobody
+// registered is text that a model wrote, and is bounded like one (RULES Y1).
+func (r *Registry) Label(name string) string {
+	if _, known := r.tools[name]; known {
+		return name
+	}
+	return BoundLine(name, maxLabel)
+}
+
 // Effect is what a call by this name may do. A name that nobody registered counts as
 // a write that must not be repeated, so that nothing runs it early (RULES G1).
 func (r *Registry) Effect(name string) Effect {
