@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
@@ -185,7 +186,8 @@ type ring struct{ rung chan struct{} }
 func (r *ring) Listen(...change.Topic) (<-chan struct{}, func()) { return r.rung, func() {} }
 
 func TestSyncProgress(t *testing.T) {
-	source := library.Source{ID: uuid.New(), SyncStatus: library.Syncing}
+	lease := time.Now().Add(time.Hour)
+	source := library.Source{ID: uuid.New(), SyncStatus: library.Syncing, LeaseUntil: &lease}
 	feed := &SyncFeed{}
 	feed.SyncProgressed(library.SyncProgress{SourceID: source.ID, Progress: library.Progress{Seen: 3, Done: 1}})
 	f := &fakeLibrary{source: source}

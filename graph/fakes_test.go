@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
+	"github.com/countersign/countersign/internal/world"
 )
 
 var (
@@ -210,7 +211,7 @@ func (f *fakeLibrary) Values(context.Context) (access.Values, error) {
 
 func (f *fakeLibrary) Actor(context.Context, uuid.UUID) (actor.Actor, error) { return person, nil }
 
-func (f *fakeLibrary) library() *library.Library { return &library.Library{Store: f, Accounts: f} }
+func (f *fakeLibrary) library() *library.Library { return &library.Library{Store: f, Accounts: f, World: world.Real()} }
 
 // fakeTrail is a trail of entries, oldest first.
 type fakeTrail struct {
