@@ -211,7 +211,9 @@ func (f *fakeLibrary) Values(context.Context) (access.Values, error) {
 
 func (f *fakeLibrary) Actor(context.Context, uuid.UUID) (actor.Actor, error) { return person, nil }
 
-func (f *fakeLibrary) library() *library.Library { return &library.Library{Store: f, Accounts: f, World: world.Real()} }
+func (f *fakeLibrary) library() *library.Library {
+	return &library.Library{Store: f, Accounts: f, World: world.Real()}
+}
 
 // fakeTrail is a trail of entries, oldest first.
 type fakeTrail struct {
