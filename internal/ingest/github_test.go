@@ -172,6 +172,21 @@ func TestGitHubToken(t *testing.T) {
 			t.Errorf("hosts %q", hosts)
 		}
 	})
+	t.Run("S1 S2 a token is not sent to a host of files, whoever asks for it", func(t *testing.T) {
+		fake := faked(t, tree{"a": "b"})
+		for _, url := range []string{"https://codeload.github.com/x", "https://github.com/x", "https://raw.githubusercontent.com/x", "https://api.github.com/x"} {
+			s, err := fake.host.begin(ctx, publicSite, call{url: url, token: secret, accept: anyType})
+			check(t, err)
+			s.close()
+		}
+		fake.mu.Lock()
+		defer fake.mu.Unlock()
+		for i, request := range fake.log {
+			if sent := fake.headers[i].Get("Authorization"); (sent != "") != (request == "api.github.com/x") {
+				t.Errorf("%s was sent %q", request, sent)
+			}
+		}
+	})
 	t.Run("S1 what one token could read, another or none is not given from memory", func(t *testing.T) {
 		fake := faked(t, tree{"a/SKILL.md": aSkill("a")})
 		fake.tokens["o/r"] = secret

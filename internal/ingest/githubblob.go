@@ -157,7 +157,7 @@ func (r *gitHubRepository) readArchive(ctx context.Context, commit string) error
 	for _, entry := range r.lists[commit] {
 		limit += r.files[entry.Hash].size + int64(2*len(entry.Path)) + 2048 // a header, its extension and padding
 	}
-	r.unpack(io.LimitReader(s, limit), limit, wanted)
+	r.unpack(s, limit, wanted)
 	if s.failed != nil {
 		return r.lost(ctx, s.host, s.failed)
 	}
@@ -165,9 +165,9 @@ func (r *gitHubRepository) readArchive(ctx context.Context, commit string) error
 }
 
 // unpack keeps the wanted files of an archive that have the hash they should have.
-// Where the archive cannot be read further it ends.
+// Where the archive cannot be read further it ends, and after limit bytes, packed or not.
 func (r *gitHubRepository) unpack(packed io.Reader, limit int64, wanted map[string]string) {
-	plain, err := gzip.NewReader(packed)
+	plain, err := gzip.NewReader(io.LimitReader(packed, limit))
 	if err != nil {
 		return
 	}
