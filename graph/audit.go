@@ -167,3 +167,44 @@ func (r *Resolver) trailFrom(ctx context.Context, after *int64) (int64, error) {
 	size, err := r.Audit.AuditSize(ctx)
 	return size - 1, err
 }
+
+func toCheckpoint(c audit.Signed) *model.AuditCheckpoint {
+	return &model.AuditCheckpoint{
+		Origin: c.Origin, Size: c.Size, RootHash: hex.EncodeToString(c.Root), Note: c.Note, VerifierKey: c.Verifier, FirstIndex: c.Floor,
+	}
+}
+
+func toInclusion(p audit.Inclusion) *model.AuditInclusionProof {
+	return &model.AuditInclusionProof{
+		Index: p.Index, LeafHash: hex.EncodeToString(p.Leaf), TreeSize: p.Size, RootHash: hex.EncodeToString(p.Root), Hashes: hexes(p.Hashes),
+	}
+}
+
+func toConsistency(c audit.Consistency) *model.AuditConsistencyProof {
+	return &model.AuditConsistencyProof{
+		From: c.From, FromRootHash: hex.EncodeToString(c.FromRoot), To: c.To, ToRootHash: hex.EncodeToString(c.ToRoot), Hashes: hexes(c.Hashes),
+	}
+}
+
+func hexes(hashes [][]byte) []string {
+	out := make([]string, len(hashes))
+	for i, hash := range hashes {
+		out[i] = hex.EncodeToString(hash)
+	}
+	return out
+}
+
+// inclusion finds the proof for an entry that is named by its id or its index.
+func (r *Resolver) inclusion(ctx context.Context, id *string, index, size *int64) (audit.Inclusion, error) {
+	if (id == nil) == (index == nil) {
+		return audit.Inclusion{}, fault.New(fault.BadInput, "Give either entryId or index.")
+	}
+	if index != nil {
+		return r.Proofs.InclusionAt(ctx, *index, size)
+	}
+	entry, err := entryKind.row(*id)
+	if err != nil {
+		return audit.Inclusion{}, err
+	}
+	return r.Proofs.InclusionOf(ctx, entry, size)
+}

@@ -52,6 +52,39 @@ func (r *queryResolver) AuditTrail(ctx context.Context, filter *model.AuditFilte
 	return entryConnection(w, newestFirst(read)), nil
 }
 
+func (r *queryResolver) AuditCheckpoint(ctx context.Context) (*model.AuditCheckpoint, error) {
+	if err := needAudit(caller(ctx)); err != nil {
+		return nil, err
+	}
+	c, err := r.Proofs.Checkpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return toCheckpoint(c), nil
+}
+
+func (r *queryResolver) AuditInclusionProof(ctx context.Context, entryID *string, index *int64, treeSize *int64) (*model.AuditInclusionProof, error) {
+	if err := needAudit(caller(ctx)); err != nil {
+		return nil, err
+	}
+	p, err := r.inclusion(ctx, entryID, index, treeSize)
+	if err != nil {
+		return nil, err
+	}
+	return toInclusion(p), nil
+}
+
+func (r *queryResolver) AuditConsistencyProof(ctx context.Context, from int64, to int64) (*model.AuditConsistencyProof, error) {
+	if err := needAudit(caller(ctx)); err != nil {
+		return nil, err
+	}
+	c, err := r.Proofs.Consistency(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return toConsistency(c), nil
+}
+
 func (r *subscriptionResolver) AuditEntries(ctx context.Context, filter *model.AuditFilter, after *int64) (<-chan *model.AuditEntry, error) {
 	if err := needAudit(caller(ctx)); err != nil {
 		return nil, err

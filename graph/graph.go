@@ -51,6 +51,7 @@ type Rooms struct {
 	Agent   Agent
 	Tools   *tool.Registry
 	Audit   audit.Reader
+	Proofs  *audit.Log
 	Log     *slog.Logger
 
 	// Bell wakes subscriptions to the audit trail and to syncs; without one they look again now and then.

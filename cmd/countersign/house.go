@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/auth"
 	"github.com/countersign/countersign/internal/builtin"
 	"github.com/countersign/countersign/internal/content"
@@ -37,6 +38,7 @@ type house struct {
 	agent   *agent.Agent
 	auth    *auth.Auth
 	syncs   *graph.SyncFeed
+	proofs  *audit.Log
 }
 
 // open builds the house. Whoever opened it closes it.
@@ -64,6 +66,7 @@ func (h *house) furnish() error {
 	if err != nil {
 		return err
 	}
+	h.proofs = audit.NewLog(h.store)
 	h.access = &access.Access{Store: h.store, World: h.world, File: h.config.Settings}
 	h.auth = auth.New(accounts{h.access}, h.world, h.config.AdminToken)
 	h.content = content.New(h.store, h.world)

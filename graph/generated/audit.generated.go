@@ -36,6 +36,259 @@ type AuditEntryResolver interface {
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _AuditCheckpoint_origin(ctx context.Context, field graphql.CollectedField, obj *model.AuditCheckpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditCheckpoint_origin(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Origin, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditCheckpoint_origin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditCheckpoint", field, false, false, "String")
+}
+
+func (ec *executionContext) _AuditCheckpoint_size(ctx context.Context, field graphql.CollectedField, obj *model.AuditCheckpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditCheckpoint_size(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Size, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditCheckpoint_size(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditCheckpoint", field, false, false, "Long")
+}
+
+func (ec *executionContext) _AuditCheckpoint_rootHash(ctx context.Context, field graphql.CollectedField, obj *model.AuditCheckpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditCheckpoint_rootHash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RootHash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDigest2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditCheckpoint_rootHash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditCheckpoint", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _AuditCheckpoint_note(ctx context.Context, field graphql.CollectedField, obj *model.AuditCheckpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditCheckpoint_note(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Note, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditCheckpoint_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditCheckpoint", field, false, false, "String")
+}
+
+func (ec *executionContext) _AuditCheckpoint_verifierKey(ctx context.Context, field graphql.CollectedField, obj *model.AuditCheckpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditCheckpoint_verifierKey(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.VerifierKey, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditCheckpoint_verifierKey(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditCheckpoint", field, false, false, "String")
+}
+
+func (ec *executionContext) _AuditCheckpoint_firstIndex(ctx context.Context, field graphql.CollectedField, obj *model.AuditCheckpoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditCheckpoint_firstIndex(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FirstIndex, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditCheckpoint_firstIndex(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditCheckpoint", field, false, false, "Long")
+}
+
+func (ec *executionContext) _AuditConsistencyProof_from(ctx context.Context, field graphql.CollectedField, obj *model.AuditConsistencyProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditConsistencyProof_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditConsistencyProof_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditConsistencyProof", field, false, false, "Long")
+}
+
+func (ec *executionContext) _AuditConsistencyProof_fromRootHash(ctx context.Context, field graphql.CollectedField, obj *model.AuditConsistencyProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditConsistencyProof_fromRootHash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FromRootHash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDigest2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditConsistencyProof_fromRootHash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditConsistencyProof", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _AuditConsistencyProof_to(ctx context.Context, field graphql.CollectedField, obj *model.AuditConsistencyProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditConsistencyProof_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditConsistencyProof_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditConsistencyProof", field, false, false, "Long")
+}
+
+func (ec *executionContext) _AuditConsistencyProof_toRootHash(ctx context.Context, field graphql.CollectedField, obj *model.AuditConsistencyProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditConsistencyProof_toRootHash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ToRootHash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDigest2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditConsistencyProof_toRootHash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditConsistencyProof", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _AuditConsistencyProof_hashes(ctx context.Context, field graphql.CollectedField, obj *model.AuditConsistencyProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditConsistencyProof_hashes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hashes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNDigest2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditConsistencyProof_hashes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditConsistencyProof", field, false, false, "Digest")
+}
+
 func (ec *executionContext) _AuditEntry_id(ctx context.Context, field graphql.CollectedField, obj *model.AuditEntry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -568,6 +821,121 @@ func (ec *executionContext) fieldContext_AuditEntryEdge_node(_ context.Context, 
 	return fc, nil
 }
 
+func (ec *executionContext) _AuditInclusionProof_index(ctx context.Context, field graphql.CollectedField, obj *model.AuditInclusionProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditInclusionProof_index(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Index, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditInclusionProof_index(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditInclusionProof", field, false, false, "Long")
+}
+
+func (ec *executionContext) _AuditInclusionProof_leafHash(ctx context.Context, field graphql.CollectedField, obj *model.AuditInclusionProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditInclusionProof_leafHash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LeafHash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDigest2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditInclusionProof_leafHash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditInclusionProof", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _AuditInclusionProof_treeSize(ctx context.Context, field graphql.CollectedField, obj *model.AuditInclusionProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditInclusionProof_treeSize(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TreeSize, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditInclusionProof_treeSize(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditInclusionProof", field, false, false, "Long")
+}
+
+func (ec *executionContext) _AuditInclusionProof_rootHash(ctx context.Context, field graphql.CollectedField, obj *model.AuditInclusionProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditInclusionProof_rootHash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RootHash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNDigest2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditInclusionProof_rootHash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditInclusionProof", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _AuditInclusionProof_hashes(ctx context.Context, field graphql.CollectedField, obj *model.AuditInclusionProof) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuditInclusionProof_hashes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hashes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNDigest2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AuditInclusionProof_hashes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuditInclusionProof", field, false, false, "Digest")
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -670,6 +1038,117 @@ func UnmarshalAuditFilter(ctx context.Context, raw any) (model.AuditFilter, erro
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var auditCheckpointImplementors = []string{"AuditCheckpoint"}
+
+func (ec *executionContext) _AuditCheckpoint(ctx context.Context, sel ast.SelectionSet, obj *model.AuditCheckpoint) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, auditCheckpointImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AuditCheckpoint")
+		case "origin":
+			out.Values[i] = ec._AuditCheckpoint_origin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "size":
+			out.Values[i] = ec._AuditCheckpoint_size(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rootHash":
+			out.Values[i] = ec._AuditCheckpoint_rootHash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "note":
+			out.Values[i] = ec._AuditCheckpoint_note(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "verifierKey":
+			out.Values[i] = ec._AuditCheckpoint_verifierKey(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "firstIndex":
+			out.Values[i] = ec._AuditCheckpoint_firstIndex(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var auditConsistencyProofImplementors = []string{"AuditConsistencyProof"}
+
+func (ec *executionContext) _AuditConsistencyProof(ctx context.Context, sel ast.SelectionSet, obj *model.AuditConsistencyProof) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, auditConsistencyProofImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AuditConsistencyProof")
+		case "from":
+			out.Values[i] = ec._AuditConsistencyProof_from(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "fromRootHash":
+			out.Values[i] = ec._AuditConsistencyProof_fromRootHash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._AuditConsistencyProof_to(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "toRootHash":
+			out.Values[i] = ec._AuditConsistencyProof_toRootHash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hashes":
+			out.Values[i] = ec._AuditConsistencyProof_hashes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var auditEntryImplementors = []string{"AuditEntry", "Node"}
 
@@ -859,9 +1338,78 @@ func (ec *executionContext) _AuditEntryEdge(ctx context.Context, sel ast.Selecti
 	return out
 }
 
+var auditInclusionProofImplementors = []string{"AuditInclusionProof"}
+
+func (ec *executionContext) _AuditInclusionProof(ctx context.Context, sel ast.SelectionSet, obj *model.AuditInclusionProof) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, auditInclusionProofImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AuditInclusionProof")
+		case "index":
+			out.Values[i] = ec._AuditInclusionProof_index(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "leafHash":
+			out.Values[i] = ec._AuditInclusionProof_leafHash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "treeSize":
+			out.Values[i] = ec._AuditInclusionProof_treeSize(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rootHash":
+			out.Values[i] = ec._AuditInclusionProof_rootHash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hashes":
+			out.Values[i] = ec._AuditInclusionProof_hashes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
+
+func (ec *executionContext) marshalNAuditCheckpoint2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAuditCheckpoint(ctx context.Context, sel ast.SelectionSet, v *model.AuditCheckpoint) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AuditCheckpoint!")
+		return graphql.Null
+	}
+	return ec._AuditCheckpoint(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNAuditConsistencyProof2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAuditConsistencyProof(ctx context.Context, sel ast.SelectionSet, v *model.AuditConsistencyProof) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AuditConsistencyProof!")
+		return graphql.Null
+	}
+	return ec._AuditConsistencyProof(ctx, sel, v)
+}
 
 func (ec *executionContext) marshalNAuditEntry2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAuditEntryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.AuditEntry) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
@@ -927,6 +1475,14 @@ func (ec *executionContext) unmarshalNAuditEvent2githubᚗcomᚋcountersignᚋco
 
 func (ec *executionContext) marshalNAuditEvent2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAuditEvent(ctx context.Context, sel ast.SelectionSet, v model.AuditEvent) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNAuditInclusionProof2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAuditInclusionProof(ctx context.Context, sel ast.SelectionSet, v *model.AuditInclusionProof) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AuditInclusionProof!")
+		return graphql.Null
+	}
+	return ec._AuditInclusionProof(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOAuditEvent2ᚕgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐAuditEventᚄ(ctx context.Context, v any) ([]model.AuditEvent, error) {

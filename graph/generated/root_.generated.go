@@ -121,6 +121,23 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	AuditCheckpoint struct {
+		FirstIndex  func(childComplexity int) int
+		Note        func(childComplexity int) int
+		Origin      func(childComplexity int) int
+		RootHash    func(childComplexity int) int
+		Size        func(childComplexity int) int
+		VerifierKey func(childComplexity int) int
+	}
+
+	AuditConsistencyProof struct {
+		From         func(childComplexity int) int
+		FromRootHash func(childComplexity int) int
+		Hashes       func(childComplexity int) int
+		To           func(childComplexity int) int
+		ToRootHash   func(childComplexity int) int
+	}
+
 	AuditEntry struct {
 		Actor    func(childComplexity int) int
 		ActorID  func(childComplexity int) int
@@ -148,6 +165,14 @@ type ComplexityRoot struct {
 	AuditEntryEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	AuditInclusionProof struct {
+		Hashes   func(childComplexity int) int
+		Index    func(childComplexity int) int
+		LeafHash func(childComplexity int) int
+		RootHash func(childComplexity int) int
+		TreeSize func(childComplexity int) int
 	}
 
 	BundleFile struct {
@@ -504,27 +529,30 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
-		AuditTrail     func(childComplexity int, filter *model.AuditFilter, first *int, after *string, last *int, before *string) int
-		Catalogue      func(childComplexity int, configurationID string, processesOnly bool) int
-		Configuration  func(childComplexity int, id string) int
-		Configurations func(childComplexity int, first *int, after *string, last *int, before *string) int
-		ExplainTools   func(childComplexity int, configurationID string, actorID *string) int
-		Inbox          func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Node           func(childComplexity int, id string) int
-		Nodes          func(childComplexity int, ids []string) int
-		Pages          func(childComplexity int, parentID *string, first *int, after *string, last *int, before *string) int
-		Providers      func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Record         func(childComplexity int, table string, id string) int
-		Runs           func(childComplexity int, filter *model.RunFilter, first *int, after *string, last *int, before *string) int
-		Settings       func(childComplexity int) int
-		Skills         func(childComplexity int, filter *model.SkillFilter, first *int, after *string, last *int, before *string) int
-		Snippets       func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Sources        func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Tasks          func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Tokens         func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Tools          func(childComplexity int) int
-		Users          func(childComplexity int, first *int, after *string, last *int, before *string) int
-		Viewer         func(childComplexity int) int
+		AuditCheckpoint       func(childComplexity int) int
+		AuditConsistencyProof func(childComplexity int, from int64, to int64) int
+		AuditInclusionProof   func(childComplexity int, entryID *string, index *int64, treeSize *int64) int
+		AuditTrail            func(childComplexity int, filter *model.AuditFilter, first *int, after *string, last *int, before *string) int
+		Catalogue             func(childComplexity int, configurationID string, processesOnly bool) int
+		Configuration         func(childComplexity int, id string) int
+		Configurations        func(childComplexity int, first *int, after *string, last *int, before *string) int
+		ExplainTools          func(childComplexity int, configurationID string, actorID *string) int
+		Inbox                 func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Node                  func(childComplexity int, id string) int
+		Nodes                 func(childComplexity int, ids []string) int
+		Pages                 func(childComplexity int, parentID *string, first *int, after *string, last *int, before *string) int
+		Providers             func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Record                func(childComplexity int, table string, id string) int
+		Runs                  func(childComplexity int, filter *model.RunFilter, first *int, after *string, last *int, before *string) int
+		Settings              func(childComplexity int) int
+		Skills                func(childComplexity int, filter *model.SkillFilter, first *int, after *string, last *int, before *string) int
+		Snippets              func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Sources               func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Tasks                 func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Tokens                func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Tools                 func(childComplexity int) int
+		Users                 func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Viewer                func(childComplexity int) int
 	}
 
 	Record struct {
@@ -1454,6 +1482,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AttachmentEdge.Node(childComplexity), true
 
+	case "AuditCheckpoint.firstIndex":
+		if e.ComplexityRoot.AuditCheckpoint.FirstIndex == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.FirstIndex(childComplexity), true
+	case "AuditCheckpoint.note":
+		if e.ComplexityRoot.AuditCheckpoint.Note == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.Note(childComplexity), true
+	case "AuditCheckpoint.origin":
+		if e.ComplexityRoot.AuditCheckpoint.Origin == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.Origin(childComplexity), true
+	case "AuditCheckpoint.rootHash":
+		if e.ComplexityRoot.AuditCheckpoint.RootHash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.RootHash(childComplexity), true
+	case "AuditCheckpoint.size":
+		if e.ComplexityRoot.AuditCheckpoint.Size == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.Size(childComplexity), true
+	case "AuditCheckpoint.verifierKey":
+		if e.ComplexityRoot.AuditCheckpoint.VerifierKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.VerifierKey(childComplexity), true
+
+	case "AuditConsistencyProof.from":
+		if e.ComplexityRoot.AuditConsistencyProof.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditConsistencyProof.From(childComplexity), true
+	case "AuditConsistencyProof.fromRootHash":
+		if e.ComplexityRoot.AuditConsistencyProof.FromRootHash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditConsistencyProof.FromRootHash(childComplexity), true
+	case "AuditConsistencyProof.hashes":
+		if e.ComplexityRoot.AuditConsistencyProof.Hashes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditConsistencyProof.Hashes(childComplexity), true
+	case "AuditConsistencyProof.to":
+		if e.ComplexityRoot.AuditConsistencyProof.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditConsistencyProof.To(childComplexity), true
+	case "AuditConsistencyProof.toRootHash":
+		if e.ComplexityRoot.AuditConsistencyProof.ToRootHash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditConsistencyProof.ToRootHash(childComplexity), true
+
 	case "AuditEntry.actor":
 		if e.ComplexityRoot.AuditEntry.Actor == nil {
 			break
@@ -1576,6 +1672,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditEntryEdge.Node(childComplexity), true
+
+	case "AuditInclusionProof.hashes":
+		if e.ComplexityRoot.AuditInclusionProof.Hashes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditInclusionProof.Hashes(childComplexity), true
+	case "AuditInclusionProof.index":
+		if e.ComplexityRoot.AuditInclusionProof.Index == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditInclusionProof.Index(childComplexity), true
+	case "AuditInclusionProof.leafHash":
+		if e.ComplexityRoot.AuditInclusionProof.LeafHash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditInclusionProof.LeafHash(childComplexity), true
+	case "AuditInclusionProof.rootHash":
+		if e.ComplexityRoot.AuditInclusionProof.RootHash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditInclusionProof.RootHash(childComplexity), true
+	case "AuditInclusionProof.treeSize":
+		if e.ComplexityRoot.AuditInclusionProof.TreeSize == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditInclusionProof.TreeSize(childComplexity), true
 
 	case "BundleFile.mode":
 		if e.ComplexityRoot.BundleFile.Mode == nil {
@@ -3142,6 +3269,34 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProviderEdge.Node(childComplexity), true
 
+	case "Query.auditCheckpoint":
+		if e.ComplexityRoot.Query.AuditCheckpoint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.AuditCheckpoint(childComplexity), true
+	case "Query.auditConsistencyProof":
+		if e.ComplexityRoot.Query.AuditConsistencyProof == nil {
+			break
+		}
+
+		args, err := ec.field_Query_auditConsistencyProof_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.AuditConsistencyProof(childComplexity, args["from"].(int64), args["to"].(int64)), true
+	case "Query.auditInclusionProof":
+		if e.ComplexityRoot.Query.AuditInclusionProof == nil {
+			break
+		}
+
+		args, err := ec.field_Query_auditInclusionProof_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.AuditInclusionProof(childComplexity, args["entryId"].(*string), args["index"].(*int64), args["treeSize"].(*int64)), true
 	case "Query.auditTrail":
 		if e.ComplexityRoot.Query.AuditTrail == nil {
 			break
@@ -6232,6 +6387,24 @@ type RevokeTokenPayload {
     """Only what precedes this cursor."""
     before: String
   ): AuditEntryConnection!
+  """What the whole trail is now, signed. It covers every entry that was recorded before the question."""
+  auditCheckpoint: AuditCheckpoint!
+  """Proves that an entry is in the trail, as RFC 9162, 2.1.3 has it. Give the entry's id or, for one that retention removed, its index."""
+  auditInclusionProof(
+    """The entry."""
+    entryId: ID
+    """The entry's index, instead of its id."""
+    index: Long
+    """The size of the tree, which some checkpoint covers; null is the trail as it is now."""
+    treeSize: Long
+  ): AuditInclusionProof!
+  """Proves that a smaller trail is the beginning of a larger one, as RFC 9162, 2.1.4 has it: nothing in it was changed or removed."""
+  auditConsistencyProof(
+    """The size of the smaller tree."""
+    from: Long!
+    """The size of the larger tree."""
+    to: Long!
+  ): AuditConsistencyProof!
 }
 
 extend type Subscription {
@@ -6244,7 +6417,7 @@ extend type Subscription {
   ): AuditEntry!
 }
 
-"""One line of the trail. It never changes and never goes."""
+"""One line of the trail. It never changes, and goes only by the age that the setting retention.auditDays gives it."""
 type AuditEntry implements Node {
   """The entry's id."""
   id: ID!
@@ -6276,6 +6449,50 @@ type AuditEntry implements Node {
   detail: JSON!
   """The hash of the entry as a leaf of the trail's Merkle tree (RFC 6962)."""
   leafHash: Digest!
+}
+
+"""What the trail is: so many entries, with one root. Keep the note and the key outside of this server."""
+type AuditCheckpoint {
+  """The name of this trail."""
+  origin: String!
+  """How many entries there are, those that retention removed among them."""
+  size: Long!
+  """The root of the Merkle tree over all of them (RFC 6962)."""
+  rootHash: Digest!
+  """Origin, size and root as a signed note, to be kept as it is."""
+  note: String!
+  """The public key that verifies the note. It stays the same as long as the trail."""
+  verifierKey: String!
+  """The index of the oldest entry that retention left; 0 as long as it removed none."""
+  firstIndex: Long!
+}
+
+"""The way from an entry up to the root of a tree."""
+type AuditInclusionProof {
+  """The entry's index."""
+  index: Long!
+  """The hash of the entry as a leaf."""
+  leafHash: Digest!
+  """The size of the tree."""
+  treeSize: Long!
+  """The root of the tree. Compare it with the checkpoint's."""
+  rootHash: Digest!
+  """The hashes beside the way, from the leaf to the root."""
+  hashes: [Digest!]!
+}
+
+"""The way from the root of a tree to the root of a larger one."""
+type AuditConsistencyProof {
+  """The size of the smaller tree."""
+  from: Long!
+  """The root of the smaller tree. Compare it with the checkpoint that was kept."""
+  fromRootHash: Digest!
+  """The size of the larger tree."""
+  to: Long!
+  """The root of the larger tree. Compare it with the present checkpoint."""
+  toRootHash: Digest!
+  """The hashes that give both roots."""
+  hashes: [Digest!]!
 }
 
 """A page of entries."""
@@ -9636,6 +9853,40 @@ func (ec *executionContext) childFields_AttachmentEdge(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type AttachmentEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_AuditCheckpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "origin":
+		return ec.fieldContext_AuditCheckpoint_origin(ctx, field)
+	case "size":
+		return ec.fieldContext_AuditCheckpoint_size(ctx, field)
+	case "rootHash":
+		return ec.fieldContext_AuditCheckpoint_rootHash(ctx, field)
+	case "note":
+		return ec.fieldContext_AuditCheckpoint_note(ctx, field)
+	case "verifierKey":
+		return ec.fieldContext_AuditCheckpoint_verifierKey(ctx, field)
+	case "firstIndex":
+		return ec.fieldContext_AuditCheckpoint_firstIndex(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AuditCheckpoint", field.Name)
+}
+
+func (ec *executionContext) childFields_AuditConsistencyProof(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "from":
+		return ec.fieldContext_AuditConsistencyProof_from(ctx, field)
+	case "fromRootHash":
+		return ec.fieldContext_AuditConsistencyProof_fromRootHash(ctx, field)
+	case "to":
+		return ec.fieldContext_AuditConsistencyProof_to(ctx, field)
+	case "toRootHash":
+		return ec.fieldContext_AuditConsistencyProof_toRootHash(ctx, field)
+	case "hashes":
+		return ec.fieldContext_AuditConsistencyProof_hashes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AuditConsistencyProof", field.Name)
+}
+
 func (ec *executionContext) childFields_AuditEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -9692,6 +9943,22 @@ func (ec *executionContext) childFields_AuditEntryEdge(ctx context.Context, fiel
 		return ec.fieldContext_AuditEntryEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AuditEntryEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_AuditInclusionProof(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "index":
+		return ec.fieldContext_AuditInclusionProof_index(ctx, field)
+	case "leafHash":
+		return ec.fieldContext_AuditInclusionProof_leafHash(ctx, field)
+	case "treeSize":
+		return ec.fieldContext_AuditInclusionProof_treeSize(ctx, field)
+	case "rootHash":
+		return ec.fieldContext_AuditInclusionProof_rootHash(ctx, field)
+	case "hashes":
+		return ec.fieldContext_AuditInclusionProof_hashes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AuditInclusionProof", field.Name)
 }
 
 func (ec *executionContext) childFields_BundleFile(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

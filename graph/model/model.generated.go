@@ -190,7 +190,37 @@ type AttachmentEdge struct {
 	Node *Attachment `json:"node"`
 }
 
-// One line of the trail. It never changes and never goes.
+// What the trail is: so many entries, with one root. Keep the note and the key outside of this server.
+type AuditCheckpoint struct {
+	// The name of this trail.
+	Origin string `json:"origin"`
+	// How many entries there are, those that retention removed among them.
+	Size int64 `json:"size"`
+	// The root of the Merkle tree over all of them (RFC 6962).
+	RootHash string `json:"rootHash"`
+	// Origin, size and root as a signed note, to be kept as it is.
+	Note string `json:"note"`
+	// The public key that verifies the note. It stays the same as long as the trail.
+	VerifierKey string `json:"verifierKey"`
+	// The index of the oldest entry that retention left; 0 as long as it removed none.
+	FirstIndex int64 `json:"firstIndex"`
+}
+
+// The way from the root of a tree to the root of a larger one.
+type AuditConsistencyProof struct {
+	// The size of the smaller tree.
+	From int64 `json:"from"`
+	// The root of the smaller tree. Compare it with the checkpoint that was kept.
+	FromRootHash string `json:"fromRootHash"`
+	// The size of the larger tree.
+	To int64 `json:"to"`
+	// The root of the larger tree. Compare it with the present checkpoint.
+	ToRootHash string `json:"toRootHash"`
+	// The hashes that give both roots.
+	Hashes []string `json:"hashes"`
+}
+
+// One line of the trail. It never changes, and goes only by the age that the setting retention.auditDays gives it.
 type AuditEntry struct {
 	// The entry's id.
 	ID string `json:"id"`
@@ -255,6 +285,20 @@ type AuditFilter struct {
 	Since *time.Time `json:"since"`
 	// Before this time.
 	Until *time.Time `json:"until"`
+}
+
+// The way from an entry up to the root of a tree.
+type AuditInclusionProof struct {
+	// The entry's index.
+	Index int64 `json:"index"`
+	// The hash of the entry as a leaf.
+	LeafHash string `json:"leafHash"`
+	// The size of the tree.
+	TreeSize int64 `json:"treeSize"`
+	// The root of the tree. Compare it with the checkpoint's.
+	RootHash string `json:"rootHash"`
+	// The hashes beside the way, from the leaf to the root.
+	Hashes []string `json:"hashes"`
 }
 
 // A file beside a skill file.

@@ -44,6 +44,7 @@ const (
 	defaultMaxIterations  = "agent.defaultMaxIterations"
 	maxIterations         = "agent.maxIterations"
 	leaseSeconds          = "agent.leaseSeconds"
+	auditDays             = "retention.auditDays"
 	runWait               = "server.runWait"
 	syncMaxFiles          = "sync.maxFiles"
 	syncMaxSeconds        = "sync.maxSeconds"
@@ -67,6 +68,10 @@ var catalogue = []Setting{
 	{
 		Name: maxIterations, Kind: IntegerSetting, Default: "20", Min: 1, Max: 1000, Unit: "rounds",
 		Description: "The most rounds any run gets, whatever was asked for.",
+	},
+	{
+		Name: auditDays, Kind: IntegerSetting, Default: "0", Min: 0, Max: 36500, Unit: "days",
+		Description: "How long an audit entry is kept before it is removed; 0 keeps every entry for ever. What remains can still be verified.",
 	},
 	{
 		Name: runWait, Kind: IntegerSetting, Default: "50", Min: 1, Max: 600, Unit: "seconds",
@@ -184,6 +189,7 @@ func (l layers) values() Values {
 		RunWait:               l.seconds(runWait),
 		SyncMaxFiles:          l.integer(syncMaxFiles),
 		SyncMax:               l.seconds(syncMaxSeconds),
+		AuditDays:             l.integer(auditDays),
 	}
 }
 

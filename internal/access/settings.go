@@ -28,6 +28,7 @@ type Values struct {
 	RunWait               time.Duration
 	SyncMaxFiles          int
 	SyncMax               time.Duration
+	AuditDays             int // 0 keeps audit entries for ever
 }
 
 // Values reads the settings in force.

@@ -106,9 +106,9 @@ type Inclusion struct {
 	Hashes [][]byte
 }
 
-// InclusionOf proves that an entry is in the tree of a size; size 0 is the tree as it
-// is now.
-func (l *Log) InclusionOf(ctx context.Context, id uuid.UUID, size int64) (Inclusion, error) {
+// InclusionOf proves that an entry is in the tree of a size; nil is the tree as it is
+// now.
+func (l *Log) InclusionOf(ctx context.Context, id uuid.UUID, size *int64) (Inclusion, error) {
 	e, err := l.store.AuditEntry(ctx, id)
 	if err != nil {
 		return Inclusion{}, err
@@ -117,13 +117,14 @@ func (l *Log) InclusionOf(ctx context.Context, id uuid.UUID, size int64) (Inclus
 }
 
 // InclusionAt is InclusionOf for an index, whose entry retention may have removed.
-func (l *Log) InclusionAt(ctx context.Context, index, size int64) (Inclusion, error) {
+func (l *Log) InclusionAt(ctx context.Context, index int64, of *int64) (Inclusion, error) {
 	now, err := l.store.GrowAuditTree(ctx)
 	if err != nil {
 		return Inclusion{}, err
 	}
-	if size == 0 {
-		size = now
+	size := now
+	if of != nil {
+		size = *of
 	}
 	switch {
 	case size < 0 || size > now:

@@ -55,7 +55,7 @@ func TestLog(t *testing.T) {
 		}
 		for index := int64(0); index < 300; index += 7 {
 			for size := index + 1; size <= 300; size += 11 {
-				p, err := log.InclusionAt(t.Context(), index, size)
+				p, err := log.InclusionAt(t.Context(), index, &size)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,7 +67,7 @@ func TestLog(t *testing.T) {
 				}
 			}
 		}
-		p, err := log.InclusionOf(t.Context(), m.entries[3].ID, 0)
+		p, err := log.InclusionOf(t.Context(), m.entries[3].ID, nil)
 		if err != nil || p.Index != 103 || p.Size != 300 {
 			t.Errorf("by its id: %+v, %v", p, err)
 		}
@@ -89,11 +89,13 @@ func TestLog(t *testing.T) {
 	})
 	t.Run("U2 what there is no proof of is bad input, and an unknown entry is not found", func(t *testing.T) {
 		log := audit.NewLog(trail(t, 10, 4))
+		of := func(size int64) *int64 { return &size }
 		for name, ask := range map[string]func() error{
-			"a tree to come":         func() error { _, err := log.InclusionAt(t.Context(), 1, 11); return err },
-			"an entry after it":      func() error { _, err := log.InclusionAt(t.Context(), 5, 5); return err },
-			"a negative index":       func() error { _, err := log.InclusionAt(t.Context(), -1, 5); return err },
-			"a negative size":        func() error { _, err := log.InclusionAt(t.Context(), 1, -5); return err },
+			"a tree to come":         func() error { _, err := log.InclusionAt(t.Context(), 1, of(11)); return err },
+			"an entry after it":      func() error { _, err := log.InclusionAt(t.Context(), 5, of(5)); return err },
+			"a negative index":       func() error { _, err := log.InclusionAt(t.Context(), -1, of(5)); return err },
+			"an empty tree":          func() error { _, err := log.InclusionAt(t.Context(), 0, of(0)); return err },
+			"a negative size":        func() error { _, err := log.InclusionAt(t.Context(), 1, of(-5)); return err },
 			"backwards":              func() error { _, err := log.Consistency(t.Context(), 6, 5); return err },
 			"a beginning below none": func() error { _, err := log.Consistency(t.Context(), -1, 5); return err },
 			"an end to come":         func() error { _, err := log.Consistency(t.Context(), 1, 11); return err },
@@ -102,7 +104,7 @@ func TestLog(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := log.InclusionOf(t.Context(), uuid.New(), 0); fault.KindOf(err) != fault.NotFound {
+		if _, err := log.InclusionOf(t.Context(), uuid.New(), nil); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("an unknown entry: %v", err)
 		}
 	})

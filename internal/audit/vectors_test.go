@@ -104,7 +104,7 @@ func madeVectors(t *testing.T) vectors {
 			}
 		}
 		for index := int64(0); index < size; index++ {
-			p, err := log.InclusionAt(t.Context(), index, size)
+			p, err := log.InclusionAt(t.Context(), index, &size)
 			if err != nil {
 				t.Fatal(err)
 			}

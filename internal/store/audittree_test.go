@@ -104,7 +104,7 @@ func TestAuditTree(t *testing.T) {
 			c, _ := checkpoint(t, s)
 			log, all := audit.NewLog(s), kept(t, s)
 			for _, index := range []int{0, 1, 255, 256, 300, 4095, 5556} {
-				p, err := log.InclusionOf(t.Context(), all[index].ID, c.Size)
+				p, err := log.InclusionOf(t.Context(), all[index].ID, &c.Size)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -247,7 +247,7 @@ func TestAuditTreeIsKeptByTheDatabase(t *testing.T) {
 			if report, err := audit.Verify(&file, v, before.Note); err != nil || report.From != 290 || report.To != 310 || report.Older != 300 {
 				t.Errorf("%+v, %v", report, err)
 			}
-			p, err := audit.NewLog(s).InclusionAt(t.Context(), 7, now.Size)
+			p, err := audit.NewLog(s).InclusionAt(t.Context(), 7, &now.Size)
 			if err != nil || proof.VerifyInclusion(rfc6962.DefaultHasher, 7, uint64(now.Size), all[7].LeafHash, p.Hashes, now.Root) != nil {
 				t.Errorf("a removed entry is not proven any more: %v", err)
 			}
