@@ -58,15 +58,9 @@ func (a *Access) CreateToken(ctx context.Context, by actor.Actor, in NewToken) (
 
 // RevokeToken ends a token at once. Its user and administrators may; audited once.
 func (a *Access) RevokeToken(ctx context.Context, by actor.Actor, id uuid.UUID) (Token, error) {
-	if err := needSignedIn(by); err != nil {
-		return Token{}, err
-	}
-	token, err := a.Store.Token(ctx, id)
+	token, err := a.FindToken(ctx, by, id)
 	if err != nil {
 		return Token{}, err
-	}
-	if !by.Administrator && token.UserID != by.ID {
-		return Token{}, fault.New(fault.NotFound, "There is no such token, or none you may see.")
 	}
 	c := change.Change{
 		Updates: []change.Update{{
@@ -83,6 +77,18 @@ func (a *Access) RevokeToken(ctx context.Context, by actor.Actor, id uuid.UUID) 
 
 func (a *Access) tokenEntry(by actor.Actor, event audit.Event, t Token) audit.Entry {
 	return audit.Record(a.World, by, event).With("token", t.ID.String()).With("user", t.UserID.String())
+}
+
+// FindToken reads a token: one's own, or anybody's to an administrator.
+func (a *Access) FindToken(ctx context.Context, by actor.Actor, id uuid.UUID) (Token, error) {
+	if err := needSignedIn(by); err != nil {
+		return Token{}, err
+	}
+	token, err := a.Store.Token(ctx, id)
+	if err == nil && !by.Administrator && token.UserID != by.ID {
+		return Token{}, fault.New(fault.NotFound, "There is no such token, or none you may see.")
+	}
+	return token, err
 }
 
 // ListTokens pages through the tokens in the order of their ids. Administrators

@@ -31,6 +31,7 @@ type Skills interface {
 	Dossiers(ctx context.Context, skillIDs []uuid.UUID) ([]library.Dossier, error)
 	Thresholds(ctx context.Context) (library.Thresholds, error)
 	ToolSwitches(ctx context.Context) (map[string]bool, error)
+	GroupSwitches(ctx context.Context) (map[tool.Group]bool, error)
 	// NoteIntegrityFailure audits a failed integrity check once (RULES D6).
 	NoteIntegrityFailure(ctx context.Context, d library.Dossier) error
 }

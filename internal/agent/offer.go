@@ -25,12 +25,17 @@ func (a *Agent) situation(ctx context.Context, who actor.Actor, c library.Config
 	if err != nil {
 		return tool.Situation{}, err
 	}
+	groups, err := a.Skills.GroupSwitches(ctx)
+	if err != nil {
+		return tool.Situation{}, err
+	}
 	provider, err := a.Skills.Provider(ctx, c.ProviderID)
 	if err != nil {
 		return tool.Situation{}, err
 	}
 	return tool.Situation{
 		Tools:               switches,
+		Groups:              groups,
 		Administrator:       who.Administrator,
 		ConfigurationGroups: c.AllowedToolGroups,
 		SkillList:           skillList,

@@ -119,7 +119,7 @@ func TestAttach(t *testing.T) {
 			f.ok(err)
 			kept, err := f.FindAttachment(f.ctx, f.reader, last.Attachment.ID)
 			f.ok(err)
-			if got.Attachment.LoadMode != library.Always || kept != got.Attachment {
+			if got.Attachment.LoadMode != library.Always || kept.Attachment != got.Attachment || kept.Skill.ID != got.Skill.ID {
 				t.Fatalf("%+v, kept %+v", got.Attachment, kept)
 			}
 		})

@@ -49,12 +49,33 @@ func (l *Library) FindProvider(ctx context.Context, by actor.Actor, id uuid.UUID
 	return withoutKey(l.Store.Provider(ctx, id))
 }
 
-// FindAttachment reads an attachment; it needs skill:read.
-func (l *Library) FindAttachment(ctx context.Context, by actor.Actor, id uuid.UUID) (Attachment, error) {
+// FindAttachment reads an attachment with the skill it offers; it needs skill:read.
+func (l *Library) FindAttachment(ctx context.Context, by actor.Actor, id uuid.UUID) (Offered, error) {
 	if err := need(by, actor.SkillRead); err != nil {
-		return Attachment{}, err
+		return Offered{}, err
 	}
-	return l.Store.Attachment(ctx, id)
+	a, err := l.Store.Attachment(ctx, id)
+	if err != nil {
+		return Offered{}, err
+	}
+	d, err := l.dossier(ctx, a.SkillID)
+	return Offered{Attachment: a, Dossier: d}, err
+}
+
+// FindApproval reads an approval; it needs skill:read.
+func (l *Library) FindApproval(ctx context.Context, by actor.Actor, id uuid.UUID) (Approval, error) {
+	if err := need(by, actor.SkillRead); err != nil {
+		return Approval{}, err
+	}
+	return l.Store.Approval(ctx, id)
+}
+
+// FindRevocation reads a revocation; it needs skill:read.
+func (l *Library) FindRevocation(ctx context.Context, by actor.Actor, id uuid.UUID) (Revocation, error) {
+	if err := need(by, actor.SkillRead); err != nil {
+		return Revocation{}, err
+	}
+	return l.Store.Revocation(ctx, id)
 }
 
 // ListSources pages through the sources; it needs skill:read.

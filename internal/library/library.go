@@ -16,6 +16,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,6 +48,8 @@ type Library struct {
 	EnterpriseHosts []string
 	// Watcher hears how syncs go on; nil hears nothing.
 	Watcher SyncWatcher
+	// LeaseCheck is how often a sync looks whether another replica cancelled it; 0 is a second.
+	LeaseCheck time.Duration
 	// CheckProvider refuses a provider whose settings no client could use; nil accepts all.
 	CheckProvider func(Provider) error
 	// KnownTool tells the tools that exist; nil knows all.

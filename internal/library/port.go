@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // Store is what the room needs kept. Every read returns fault.NotFound for an id
@@ -27,6 +28,8 @@ type Store interface {
 	// OfferedByTask is Offered for a task.
 	OfferedByTask(ctx context.Context, taskID uuid.UUID) ([]Offered, error)
 	Attachment(ctx context.Context, id uuid.UUID) (Attachment, error)
+	Approval(ctx context.Context, id uuid.UUID) (Approval, error)
+	Revocation(ctx context.Context, id uuid.UUID) (Revocation, error)
 	// Revisions lists the revisions of an authored skill, newest first.
 	Revisions(ctx context.Context, skillID uuid.UUID) ([]Revision, error)
 	// UsesOf lists what keeps a source from being deleted (RULES S15): approvals and
@@ -44,6 +47,8 @@ type Store interface {
 
 	// ToolSwitches tells the tools whose switch was ever set.
 	ToolSwitches(ctx context.Context) (map[string]bool, error)
+	// GroupSwitches tells the tool groups whose switch was ever set.
+	GroupSwitches(ctx context.Context) (map[tool.Group]bool, error)
 	// IntegritySeen reports whether an integrity failure of this skill with these two
 	// digests was audited before (RULES D6).
 	IntegritySeen(ctx context.Context, skillID uuid.UUID, stored, computed string) (bool, error)

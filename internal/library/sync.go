@@ -130,6 +130,7 @@ func (s *SyncRun) Run(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.max)
 	defer cancel()
 	defer l.register(s.SourceID, cancel)()
+	defer s.watch(ctx, cancel)()
 
 	last := SyncProgress{SourceID: s.SourceID}
 	fetched, err := l.Fetcher.Fetch(ctx, Origin{
@@ -155,6 +156,35 @@ func (s *SyncRun) Run(ctx context.Context) (Report, error) {
 	last.Report = &report
 	l.progressed(last)
 	return report, nil
+}
+
+// watch stops the reading soon after the lease was lost, which is how a replica that
+// does not run the sync cancels it. The returned function ends the watch.
+func (s *SyncRun) watch(ctx context.Context, cancel context.CancelFunc) (done func()) {
+	tick := time.NewTicker(cmp.Or(s.library.LeaseCheck, time.Second))
+	ended, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			// An unreadable source is noticed when there is something to store.
+			if source, err := s.library.Store.Source(ctx, s.SourceID); err == nil && source.LeaseOwner != s.owner {
+				cancel()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-stopped
+	}
 }
 
 // store writes what was fetched. It judges again when anything it rested on moved.

@@ -113,3 +113,16 @@ func (s *Store) ToolSwitches(ctx context.Context) (map[string]bool, error) {
 	}
 	return switches, nil
 }
+
+// GroupSwitches implements library.Store.
+func (s *Store) GroupSwitches(ctx context.Context) (map[tool.Group]bool, error) {
+	rows, err := s.client.ToolGroupSwitch.Query().All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "tool group switch")
+	}
+	switches := make(map[tool.Group]bool, len(rows))
+	for _, row := range rows {
+		switches[tool.Group(row.Name)] = row.Enabled
+	}
+	return switches, nil
+}

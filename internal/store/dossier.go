@@ -185,3 +185,27 @@ func toAttachment(row *ent.Attachment) library.Attachment {
 		LoadMode: library.LoadMode(row.LoadMode), Position: row.Position, CreatedAt: row.CreatedAt.UTC(),
 	}
 }
+
+// Approval implements library.Store.
+func (s *Store) Approval(ctx context.Context, id uuid.UUID) (library.Approval, error) {
+	row, err := s.client.Approval.Get(ctx, id)
+	return one(ctx, "approval", row, err, func(row *ent.Approval) library.Approval {
+		return library.Approval{
+			ID: row.ID, SkillID: row.SkillID, SourceID: row.SourceID, Digest: skill.Digest(row.Digest), Counter: row.Counter,
+			Version:    version(row.Name, row.Description, row.Body, row.SupportStatus, row.AllowedTools, row.Process),
+			TrustLevel: skill.TrustLevel(row.TrustLevel), RawDigest: row.RawDigest, BundleDigest: row.BundleDigest,
+			Bundle: lenient[[]skill.BundleFile](row.Bundle), ApproverID: row.ApproverID, Comment: row.Comment, At: row.At.UTC(),
+		}
+	})
+}
+
+// Revocation implements library.Store.
+func (s *Store) Revocation(ctx context.Context, id uuid.UUID) (library.Revocation, error) {
+	row, err := s.client.Revocation.Get(ctx, id)
+	return one(ctx, "revocation", row, err, func(row *ent.Revocation) library.Revocation {
+		return library.Revocation{
+			ID: row.ID, SkillID: row.SkillID, Digest: skill.Digest(row.Digest), Counter: row.Counter, Reason: row.Reason,
+			ActorID: row.ActorID, At: row.At.UTC(),
+		}
+	})
+}

@@ -39,6 +39,9 @@ const (
 	GroupRemote       Group = "remote"
 )
 
+// Groups are the groups there are.
+var Groups = []Group{GroupContentRead, GroupContentWrite, GroupProcess, GroupRemote}
+
 // Spec is what a tool declares about itself, before any call.
 type Spec struct {
 	prompt.Definition
