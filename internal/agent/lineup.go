@@ -17,8 +17,8 @@ type member struct {
 	facts    skill.Facts
 	way      run.Way // WayAlways also for a skill attached on demand that nobody invoked
 	composed bool    // false for a skill that is only attached on demand
-	attached bool // to the configuration
-	ofTask   bool // composed because the run's task offers it, and nothing else
+	attached bool    // to the configuration
+	ofTask   bool    // composed because the run's task offers it, and nothing else
 }
 
 func (m member) effective() bool {

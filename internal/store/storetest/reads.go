@@ -266,10 +266,10 @@ func skillHistory(t *testing.T, r *Rows, id, plain uuid.UUID) {
 
 func configurations(t *testing.T, s *store.Store) {
 	r := NewRows(t, s)
-	now, ada := r.World.Now(), uuid.New()
+	now, ada, other := r.World.Now(), uuid.New(), uuid.New()
 	id := r.Configuration(V("context_window", int64(8192)), V("system_prompt", "Be brief."), V("allowed_tool_groups", `["content_read"]`),
 		V("require_second_approver", true), V("snippets_in_caller_system_message", true), V("max_iterations", int64(4)),
-		V("allowed_user_ids", `["`+ada.String()+`"]`), V("revision", int64(3)), V("created_at", now))
+		V("allowed_user_ids", `["`+ada.String()+`"]`), V("snippet_ids", `["`+other.String()+`","`+ada.String()+`"]`), V("revision", int64(3)), V("created_at", now))
 	var provider uuid.UUID
 	t.Run("a configuration is read as it was written", func(t *testing.T) {
 		got, err := s.Configuration(t.Context(), id)
@@ -277,7 +277,7 @@ func configurations(t *testing.T, s *store.Store) {
 		same(t, got, library.Configuration{
 			ID: id, Name: "Editorial", ProviderID: provider, Model: "script", ContextWindow: 8192, SystemPrompt: "Be brief.",
 			AllowedToolGroups: []tool.Group{tool.GroupContentRead}, RequireSecondApprover: true, SnippetsInCallerSystemPrompt: true,
-			MaxIterations: 4, AllowedUserIDs: []uuid.UUID{ada}, Revision: 3, CreatedAt: now,
+			SnippetIDs: []uuid.UUID{other, ada}, MaxIterations: 4, AllowedUserIDs: []uuid.UUID{ada}, Revision: 3, CreatedAt: now,
 		}, err)
 		_, err = s.Configuration(t.Context(), ada)
 		notFound(t, err)

@@ -138,6 +138,20 @@ func (r *Rows) Configuration(more ...change.Value) uuid.UUID {
 	}, more...)...)
 }
 
+// Snippet stores a snippet.
+func (r *Rows) Snippet(more ...change.Value) uuid.UUID {
+	r.t.Helper()
+	return r.Insert("snippets", append([]change.Value{
+		V("name", "Profile"), V("text", "We write."), V("editor_id", uuid.Max), V("created_at", Start), V("updated_at", Start),
+	}, more...)...)
+}
+
+// Task stores a task of a configuration.
+func (r *Rows) Task(configuration uuid.UUID) uuid.UUID {
+	r.t.Helper()
+	return r.Insert("tasks", V("name", "Proofread"), V("configuration_id", configuration), V("prompt", "Read it."), V("created_at", Start))
+}
+
 // Run stores a queued run of a user of its own.
 func (r *Rows) Run(more ...change.Value) uuid.UUID {
 	r.t.Helper()

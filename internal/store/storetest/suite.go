@@ -24,6 +24,8 @@ func RunAll(t *testing.T, open func(t *testing.T) *store.Store) {
 		"Dossiers":       dossiers,
 		"Uses":           uses,
 		"Configurations": configurations,
+		"Snippets":       snippets,
+		"Tasks":          tasks,
 		"Runs":           runs,
 		"RunPages":       runPages,
 		"States":         states,
