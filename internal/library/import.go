@@ -388,7 +388,7 @@ func (in *importing) attachment(ctx context.Context, text []byte, p *pending) er
 	if err != nil {
 		return err
 	}
-	if err := modeAllowed(s, Always); err != nil {
+	if err := modeAllowed(s, uuid.Nil, Always); err != nil {
 		return skip("an imported attachment is loaded always, and the skill is a process or may be one: attach it on demand")
 	}
 	a := Attachment{
