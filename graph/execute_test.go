@@ -378,7 +378,7 @@ func TestBadInputIsAnsweredInOurWords(t *testing.T) {
 		code        string
 	}{
 		{"no GraphQL", `{`, nil, "BAD_USER_INPUT"},
-		{"an unknown field", `{ snippets { id } }`, nil, "BAD_USER_INPUT"},
+		{"an unknown field", `{ nothing { id } }`, nil, "BAD_USER_INPUT"},
 		{"an id of another kind", `{ configuration(id: "` + id + `") { id } }`, nil, "BAD_USER_INPUT"},
 		{"an id of no kind", `{ node(id: "1234") { id } }`, nil, "BAD_USER_INPUT"},
 		{"an id that nobody has", `{ node(id: "` + id + `") { id } }`, nil, "NOT_FOUND"},

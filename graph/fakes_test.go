@@ -100,6 +100,7 @@ type fakeAgent struct {
 	failure error // of Follow, after the events
 	panics  bool  // Follow, after the events
 	start   func(agent.StartRequest) (agent.Run, error)
+	runTask func(agent.TaskRequest) (agent.Run, error)
 	decide  func(agent.Decision) (agent.Run, error)
 	waited  int
 	card    *agent.Card
@@ -116,6 +117,10 @@ func (f *fakeAgent) View(_ context.Context, by actor.Actor, id uuid.UUID) (agent
 
 func (f *fakeAgent) Start(_ context.Context, _ actor.Actor, r agent.StartRequest) (agent.Run, error) {
 	return f.start(r)
+}
+
+func (f *fakeAgent) RunTask(_ context.Context, _ actor.Actor, r agent.TaskRequest) (agent.Run, error) {
+	return f.runTask(r)
 }
 
 func (f *fakeAgent) Decide(_ context.Context, _ actor.Actor, d agent.Decision) (agent.Run, error) {

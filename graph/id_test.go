@@ -12,7 +12,7 @@ import (
 
 // kinds lists every kind.
 var kinds = []kind{
-	userKind, tokenKind, sourceKind, skillKind, approvalKind, revocationKind, attachmentKind, configurationKind, providerKind, runKind, entryKind,
+	userKind, tokenKind, sourceKind, skillKind, approvalKind, revocationKind, attachmentKind, configurationKind, providerKind, runKind, entryKind, snippetKind, taskKind,
 }
 
 func anyRow() *rapid.Generator[uuid.UUID] {
