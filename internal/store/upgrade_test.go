@@ -39,7 +39,7 @@ func migratedTo(t *testing.T, at string, version int64) *sql.DB {
 	return db
 }
 
-// old are rows as a server of version 3 wrote them. {n} is the nth id.
+// old are rows as a server of version 4 wrote them. {n} is the nth id.
 const old = `
 INSERT INTO users (id, name, kind, administrator, enabled, created_at) VALUES ('{1}', 'Ada', 'person', true, true, '2025-06-01 12:00:00');
 INSERT INTO providers (id, name, kind, trust_zone, created_at) VALUES ('{2}', 'Script', 'scripted', 'local', '2025-06-01 12:00:00');
@@ -54,7 +54,7 @@ INSERT INTO runs (id, status, next_seq, created_at, initiator_id, configuration_
 INSERT INTO run_events (sequence, kind, at, data, run_id) VALUES (0, 'STARTED', '2025-06-01 12:00:00', '{}', '{9}')`
 
 func TestUpgradeToTasks(t *testing.T) {
-	const before = 3 // the version before snippets and tasks
+	const before = 4 // the version before snippets and tasks
 	for _, database := range storetest.URLs {
 		t.Run(database.Name+" keeps attachments, runs and their events, and what guards them", func(t *testing.T) {
 			var ids [10]uuid.UUID
