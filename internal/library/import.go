@@ -60,7 +60,7 @@ func (l *Library) Import(ctx context.Context, by actor.Actor, from io.Reader) (I
 	if err := needAdministrator(by); err != nil {
 		return ImportReport{}, err
 	}
-	in := &importing{library: l, by: by, sources: map[uuid.UUID]Source{}, skills: map[uuid.UUID]Skill{}, places: map[uuid.UUID]int{}}
+	in := &importing{library: l, by: by, sources: map[uuid.UUID]Source{}, skills: map[uuid.UUID]Skill{}, last: map[uuid.UUID]int{}}
 	lines := bufio.NewReaderSize(from, 1<<16)
 	for n := 1; ; n++ {
 		line, err := readLine(lines)
@@ -117,9 +117,10 @@ type importing struct {
 
 	sources map[uuid.UUID]Source // that lines named, stored or about to be
 	skills  map[uuid.UUID]Skill
-	names   map[string][]uuid.UUID // configurations, by name
-	places  map[uuid.UUID]int      // the last position of a configuration's attachments
+	last    map[uuid.UUID]int // position among the attachments of a configuration or task
 	batch   []pending
+
+	configurations, tasks map[string][]uuid.UUID // by name
 }
 
 // pending is a line whose change waits for its batch.
@@ -384,21 +385,18 @@ func (in *importing) attachment(ctx context.Context, text []byte, p *pending) er
 	case !there:
 		return skip("no line before it brought its skill %q", clip(string(e.Skill), 60))
 	}
-	configuration, err := in.configuration(ctx, e.Configuration)
-	if err != nil {
+	a := Attachment{SkillID: s.ID, LoadMode: Always, CreatedAt: in.library.World.Now()}
+	if a.ConfigurationID, a.TaskID, err = in.place(ctx, e); err != nil {
 		return err
 	}
-	if err := modeAllowed(s, uuid.Nil, Always); err != nil {
+	if err := modeAllowed(s, a.TaskID, Always); err != nil {
 		return skip("an imported attachment is loaded always, and the skill is a process or may be one: attach it on demand")
 	}
-	a := Attachment{
-		ID: in.row(attachmentLine, e.Skill+"\x00"+exportID(configuration.String())), SkillID: s.ID, ConfigurationID: configuration,
-		LoadMode: Always, CreatedAt: in.library.World.Now(),
-	}
+	a.ID = in.row(attachmentLine, e.Skill+"\x00"+exportID(a.ConfigurationID.String()+a.TaskID.String()))
 	if _, err := in.library.Store.Attachment(ctx, a.ID); err == nil || !fault.Is(err, fault.NotFound) {
 		return orPresent(err)
 	}
-	if a.Position, err = in.place(ctx, configuration); err != nil {
+	if a.Position, err = in.position(ctx, a); err != nil {
 		return err
 	}
 	p.change = in.library.attachment(in.by, a, s)
@@ -407,47 +405,76 @@ func (in *importing) attachment(ctx context.Context, text []byte, p *pending) er
 	return nil
 }
 
-// configuration finds the one configuration with a name.
-func (in *importing) configuration(ctx context.Context, name string) (uuid.UUID, error) {
-	const page = 100
-	if in.names == nil {
-		in.names = map[string][]uuid.UUID{}
-		for p := (Page{Limit: page}); ; {
-			all, err := in.library.Store.Configurations(ctx, p)
-			if err != nil {
-				return uuid.Nil, err
-			}
-			for _, c := range all {
-				in.names[c.Name], p.Cursor = append(in.names[c.Name], c.ID), c.ID
-			}
-			if len(all) < page {
-				break
-			}
+// place finds the configuration or the task that a line names.
+func (in *importing) place(ctx context.Context, e exportedAttachment) (configuration, task uuid.UUID, err error) {
+	if in.configurations == nil {
+		store := in.library.Store
+		if in.configurations, err = named(ctx, store.Configurations, func(c Configuration) (string, uuid.UUID) { return c.Name, c.ID }); err != nil {
+			return uuid.Nil, uuid.Nil, err
+		}
+		if in.tasks, err = named(ctx, store.Tasks, func(t Task) (string, uuid.UUID) { return t.Name, t.ID }); err != nil {
+			return uuid.Nil, uuid.Nil, err
 		}
 	}
-	switch ids := in.names[name]; len(ids) {
-	case 1:
-		return ids[0], nil
-	case 0:
-		return uuid.Nil, skip("there is no configuration %q here; create it first", clip(name, 60))
+	switch {
+	case (e.Configuration == "") == (e.Task == ""):
+		return uuid.Nil, uuid.Nil, skip("an attachment names either a configuration or a task")
+	case e.Task != "":
+		task, err = only("task", e.Task, in.tasks)
 	default:
-		return uuid.Nil, skip("there are %d configurations %q here", len(ids), clip(name, 60))
+		configuration, err = only("configuration", e.Configuration, in.configurations)
+	}
+	return configuration, task, err
+}
+
+// named lists the ids of all rows by their names, which need not be unique.
+func named[T any](ctx context.Context, list func(context.Context, Page) ([]T, error), of func(T) (string, uuid.UUID)) (map[string][]uuid.UUID, error) {
+	const page = 100
+	ids := map[string][]uuid.UUID{}
+	for p := (Page{Limit: page}); ; {
+		rows, err := list(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			name, id := of(row)
+			ids[name], p.Cursor = append(ids[name], id), id
+		}
+		if len(rows) < page {
+			return ids, nil
+		}
 	}
 }
 
-// place is the next position among a configuration's attachments.
-func (in *importing) place(ctx context.Context, configuration uuid.UUID) (int, error) {
-	if _, known := in.places[configuration]; !known {
-		offered, err := in.library.Store.Offered(ctx, configuration)
+// only is the one id with a name.
+func only(what, name string, ids map[string][]uuid.UUID) (uuid.UUID, error) {
+	switch found := ids[name]; len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return uuid.Nil, skip("there is no %s %q here; create it first", what, clip(name, 60))
+	default:
+		return uuid.Nil, skip("there are %d of the name %q here", len(found), clip(name, 60))
+	}
+}
+
+// position is the next one among the attachments where this one goes.
+func (in *importing) position(ctx context.Context, a Attachment) (int, error) {
+	where := a.ConfigurationID
+	if a.TaskID != uuid.Nil {
+		where = a.TaskID
+	}
+	if _, known := in.last[where]; !known {
+		offered, err := in.library.offeredWhere(ctx, a)
 		if err != nil {
 			return 0, err
 		}
 		for _, o := range offered {
-			in.places[configuration] = max(in.places[configuration], o.Attachment.Position)
+			in.last[where] = max(in.last[where], o.Attachment.Position)
 		}
 	}
-	in.places[configuration]++
-	return in.places[configuration], nil
+	in.last[where]++
+	return in.last[where], nil
 }
 
 func (in *importing) record(event audit.Event) audit.Entry {

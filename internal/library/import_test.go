@@ -181,14 +181,19 @@ func TestImport(t *testing.T) {
 				{`{"kind":"attachment","skill":99,"configuration":"Editorial"}`, `no line before it brought its skill "99"`},
 				{`{"kind":"attachment","skill":1,"configuration":"Other"}`, `no configuration "Other"`},
 				{`{"kind":"attachment","skill":2,"configuration":"Editorial"}`, "is a process"},
-				{`{"kind":"attachment","skill":1,"task":"T"}`, `unknown field "task"`},
+				{`{"kind":"attachment","skill":1,"task":"T"}`, `no task "T"`},
+				{`{"kind":"attachment","skill":1}`, "either a configuration or a task"},
+				{`{"kind":"attachment","skill":1,"place":"T"}`, `unknown field "place"`},
 			}
+			_, err = f.CreateTask(f.ctx, f.admin, library.NewTask{Name: "Summary", ConfigurationID: c.ID, Prompt: "Sum up."})
+			f.ok(err)
 			lines := []string{row(t, 1, nil), row(t, 2, map[string]any{"frontmatter": map[string]any{"name": "one", "description": "x", "process": true}})}
 			for _, c := range cases {
 				lines = append(lines, c.line)
 			}
-			r := f.imported(exportOf(append(lines, `{"kind":"attachment","skill":1,"configuration":"Editorial"}`)...))
-			if r.Skipped != len(cases) || r.Skills != 2 || r.Attachments != 1 {
+			r := f.imported(exportOf(append(lines, `{"kind":"attachment","skill":1,"configuration":"Editorial"}`,
+				`{"kind":"attachment","skill":1,"task":"Summary"}`)...))
+			if r.Skipped != len(cases) || r.Skills != 2 || r.Attachments != 2 {
 				t.Errorf("%+v", r)
 			}
 			slices.SortFunc(r.Notes, func(a, b library.ImportLine) int { return a.Line - b.Line })
@@ -206,7 +211,6 @@ func TestImport(t *testing.T) {
 			}
 		})
 		t.Run("S5 tools are read as a skill file's", func(t *testing.T) {
-			f := setUp(t)
 			for _, c := range []struct {
 				written any
 				want    skill.Tools
@@ -219,7 +223,7 @@ func TestImport(t *testing.T) {
 				{"whatever it takes!", skill.UnreadableTools()},
 				{map[string]any{"a": 1}, skill.UnreadableTools()},
 			} {
-				f = setUp(t)
+				f := setUp(t)
 				got := f.legacy(map[string]any{"allowed_tools": c.written}).Skill.Version.Tools
 				if got.State != c.want.State || !slices.Equal(got.Items, c.want.Items) {
 					t.Errorf("%v is %+v", c.written, got)

@@ -62,6 +62,7 @@ type (
 		Kind          string   `json:"kind"`
 		Skill         exportID `json:"skill"`
 		Configuration string   `json:"configuration"`
+		Task          string   `json:"task"`
 	}
 )
 
