@@ -153,7 +153,10 @@ func (a *Agent) auditDecisionRefusal(ctx context.Context, v *verdict, refused er
 		return refused
 	}
 	entry := audit.Record(a.World, v.by, audit.RunDecisionRefused).InRun(v.run.ID).
-		With("code", refusal.Code).With("approve", v.Approve)
+		With("code", refusal.Code).With("waitsFor", v.run.Status)
+	if v.run.Status != run.WaitingForInput {
+		entry = entry.With("approve", v.Approve)
+	}
 	if _, err := change.One(ctx, a.Store, change.Change{Audit: []audit.Entry{entry}}); err != nil {
 		return err
 	}

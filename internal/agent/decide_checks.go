@@ -23,6 +23,7 @@ var decisionChecks = []func(context.Context, *Agent, *verdict) error{
 	fourEyes,
 	stateReadable,
 	answerOffered,
+	targetsReadable,
 	deciderPolicy,
 }
 
@@ -133,6 +134,15 @@ func answerOffered(_ context.Context, _ *Agent, v *verdict) error {
 	}
 	if v.Reason != "" && !v.writes() {
 		return fault.Refuse(fault.AnswerNotOffered, "the card offers approve and deny; a reason goes with the denial of a write")
+	}
+	return nil
+}
+
+// targetsReadable: nobody approves what they may not look at. The card shows no preview
+// to whoever may not read its record (RULES G7), so they may deny it and no more.
+func targetsReadable(ctx context.Context, a *Agent, v *verdict) error {
+	if v.Approve && !a.mayReadTargets(ctx, v) {
+		return fault.Refuse(fault.SubjectUnreadable, "you may not read the record that the proposal would change, so you cannot approve it")
 	}
 	return nil
 }

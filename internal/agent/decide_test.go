@@ -164,6 +164,22 @@ func TestDecisionRefusals(t *testing.T) {
 			}
 		})
 	})
+	t.Run("G7 somebody who may not read the record is shown no preview, and may deny and no more", func(t *testing.T) {
+		each(t, func(h *house) {
+			editor, approver := h.person("editor"), h.person("approver", actor.RunApprove)
+			r := h.ordinary(editor)
+			h.readers("home", h.admin.ID, editor.ID)
+			card, err := h.agent.Card(context.Background(), approver, r)
+			h.ok(err)
+			if len(card.Calls[0].Lines) != 0 || !slices.Equal(card.Answers, []agent.Answer{agent.Deny}) {
+				h.t.Errorf("%v, answers %v", card.Calls[0].Lines, card.Answers)
+			}
+			h.refused(approver, decision(r, true), fault.SubjectUnreadable)
+			if r = h.decide(approver, r, false, ""); r.Status != run.Completed || h.text("hello") != "Helo" {
+				h.t.Errorf("%s %q", r.Status, h.text("hello"))
+			}
+		})
+	})
 	t.Run("I5 without run:approve_own an initiator may only deny", func(t *testing.T) {
 		each(t, func(h *house) {
 			editor := h.person("editor")

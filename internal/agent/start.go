@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -118,6 +119,8 @@ func mayStart(by actor.Actor, req StartRequest) error {
 		return fault.New(fault.BadInput, "the messages hold %d bytes; a run takes at most %d", size, requestBytes)
 	case req.Messages[len(req.Messages)-1].Role != prompt.User:
 		return fault.New(fault.BadInput, "the last message must be the user's")
+	case strings.TrimSpace(req.Messages[len(req.Messages)-1].Text) == "":
+		return fault.New(fault.BadInput, "the prompt is empty; say what the run is to do")
 	}
 	return nil
 }

@@ -126,6 +126,7 @@ func TestStartErrors(t *testing.T) {
 			{"T1 forcing is an administrator's act", h.person("editor"), forced, fault.Forbidden},
 			{"an unknown configuration", h.admin, missing, fault.NotFound},
 			{"no message", h.admin, agent.StartRequest{ConfigurationID: h.config.ID}, fault.BadInput},
+			{"an empty prompt", h.admin, agent.StartRequest{ConfigurationID: h.config.ID, Messages: []prompt.Message{{Role: prompt.User, Text: " \n"}}}, fault.BadInput},
 			{"too long", h.admin, agent.StartRequest{ConfigurationID: h.config.ID, Messages: []prompt.Message{{Role: prompt.User, Text: strings.Repeat("x", 300_000)}}}, fault.BadInput},
 		}
 		for _, tt := range tests {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,7 +96,7 @@ func (a *Agent) Card(ctx context.Context, by actor.Actor, r Run) (*Card, error) 
 		card.Input = &CardInput{Tool: state.Pending[0].Call.Tool, Schema: state.Schema}
 		return card, nil
 	}
-	card.Answers = v.answers()
+	card.Answers = v.answers(a.mayReadTargets(ctx, v))
 	for i, p := range state.Pending {
 		call := CardCall{Index: i, Tool: p.Call.Tool, Failed: p.Failed, Stale: p.Moved, Target: p.Target}
 		if a.mayReadTarget(ctx, by, r, p) {
@@ -108,23 +109,28 @@ func (a *Agent) Card(ctx context.Context, by actor.Actor, r Run) (*Card, error) 
 
 // answers are the ways this viewer may answer the card: a process run's are its
 // initiator's alone (RULES C4, X5).
-func (v *verdict) answers() []Answer {
+func (v *verdict) answers(readable bool) []Answer {
 	switch {
 	case v.process() && !v.own(), !v.own() && !v.by.May(actor.RunApprove):
 		return nil
 	case v.process() && v.writes():
-		return v.permitted(Apply, Variant, Skip)
+		return v.permitted(readable, Apply, Variant, Skip)
 	default:
-		return v.permitted(Approve, Deny)
+		return v.permitted(readable, Approve, Deny)
 	}
 }
 
-// permitted drops the approving answer for an initiator who may only deny (RULES I5).
-func (v *verdict) permitted(approving Answer, others ...Answer) []Answer {
-	if v.own() && !v.by.May(actor.RunApproveOwn) {
+// permitted drops the approving answer for an initiator who may only deny (RULES I5),
+// and for whoever may not read what would change.
+func (v *verdict) permitted(readable bool, approving Answer, others ...Answer) []Answer {
+	if !readable || (v.own() && !v.by.May(actor.RunApproveOwn)) {
 		return others
 	}
 	return append([]Answer{approving}, others...)
+}
+
+func (a *Agent) mayReadTargets(ctx context.Context, v *verdict) bool {
+	return !slices.ContainsFunc(v.state.Pending, func(p Pending) bool { return !a.mayReadTarget(ctx, v.by, v.run, p) })
 }
 
 // mayReadTarget: the initiator made the proposal and sees it; anybody else must be
