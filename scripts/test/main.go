@@ -222,6 +222,8 @@ func goTests(out io.Writer) error {
 
 var declaresBenchmark = regexp.MustCompile(`(?m)^func Benchmark[A-Z_]`)
 
+// benchmarks runs each once. It says -short, by which a benchmark over much data knows
+// that a little will do.
 func benchmarks(out io.Writer) error {
 	var folders []string
 	err := sources(".", func(path string) error {
@@ -241,6 +243,6 @@ func benchmarks(out io.Writer) error {
 	if len(folders) == 0 {
 		return errors.New("there are no benchmarks")
 	}
-	args := []string{"test", "-race", "-run", "^$", "-bench", ".", "-benchtime", "1x"}
+	args := []string{"test", "-race", "-short", "-timeout", timeout, "-run", "^$", "-bench", ".", "-benchtime", "1x"}
 	return execute(out, exec.Command("go", append(args, folders...)...))
 }
