@@ -32,6 +32,22 @@ func (r *Resolver) finders() []finder {
 			d, err := r.Library.FindSkill(ctx, caller(ctx), row)
 			return found(toSkill(d), err)
 		}},
+		{approvalKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			a, err := r.Library.FindApproval(ctx, caller(ctx), row)
+			return found(toApproval(a), err)
+		}},
+		{revocationKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			v, err := r.Library.FindRevocation(ctx, caller(ctx), row)
+			return found(toRevocation(v), err)
+		}},
+		{attachmentKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			a, err := r.Library.FindAttachment(ctx, caller(ctx), row)
+			return found(toAttachment(a), err)
+		}},
+		{tokenKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			t, err := r.Access.FindToken(ctx, caller(ctx), row)
+			return found(toToken(t), err)
+		}},
 		{configurationKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			c, err := r.Library.FindConfiguration(ctx, caller(ctx), row)
 			return found(toConfiguration(c), err)
