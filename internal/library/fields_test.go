@@ -67,7 +67,7 @@ var samples = map[string]any{
 }
 
 // carrying makes one writing for each field of an input, set alone in a copy of base.
-func carrying[In any](t *testing.T, mutation string, object library.Object, creates bool, base In, apply func(actor.Actor, In) error) []writing {
+func carrying[In any](t testing.TB, mutation string, object library.Object, creates bool, base In, apply func(actor.Actor, In) error) []writing {
 	t.Helper()
 	var all []writing
 	of := reflect.TypeOf(base)
