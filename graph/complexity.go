@@ -14,7 +14,7 @@ func complexity() generated.ComplexityRoot {
 	c.Query.Sources, c.Query.Configurations, c.Query.Providers = paged, paged, paged
 	c.Query.Users, c.Query.Tokens, c.Query.Inbox = paged, paged, paged
 	c.Source.Skills = paged
-	c.Skill.Approvals, c.Skill.Revocations = paged, paged
+	c.Skill.Approvals, c.Skill.Revocations, c.Skill.Revisions = paged, paged, paged
 	c.Configuration.Attachments, c.Task.Attachments = paged, paged
 	c.Query.Snippets, c.Query.Tasks = paged, paged
 	c.Record.History = paged

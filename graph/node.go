@@ -20,10 +20,30 @@ type finder struct {
 
 // finders are the kinds that node finds.
 func (r *Resolver) finders() []finder {
-	return []finder{
+	return append(r.libraryFinders(), []finder{
 		{userKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			return found(r.user(ctx, caller(ctx), row))
 		}},
+		{tokenKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			t, err := r.Access.FindToken(ctx, caller(ctx), row)
+			return found(toToken(t), err)
+		}},
+		{runKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			v, err := r.Agent.View(ctx, caller(ctx), row)
+			return found(toRun(v), err)
+		}},
+		{entryKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			if err := needAudit(caller(ctx)); err != nil {
+				return nil, err
+			}
+			e, err := r.Audit.AuditEntry(ctx, row)
+			return found(toEntry(e), err)
+		}},
+	}...)
+}
+
+func (r *Resolver) libraryFinders() []finder {
+	return []finder{
 		{sourceKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			s, err := r.Library.FindSource(ctx, caller(ctx), row)
 			return found(toSource(s), err)
@@ -31,6 +51,18 @@ func (r *Resolver) finders() []finder {
 		{skillKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			d, err := r.Library.FindSkill(ctx, caller(ctx), row)
 			return found(toSkill(d), err)
+		}},
+		{approvalKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			a, err := r.Library.FindApproval(ctx, caller(ctx), row)
+			return found(toApproval(a), err)
+		}},
+		{revocationKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			v, err := r.Library.FindRevocation(ctx, caller(ctx), row)
+			return found(toRevocation(v), err)
+		}},
+		{attachmentKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			a, err := r.Library.FindAttachment(ctx, caller(ctx), row)
+			return found(toAttachment(a), err)
 		}},
 		{configurationKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			c, err := r.Library.FindConfiguration(ctx, caller(ctx), row)
@@ -47,17 +79,6 @@ func (r *Resolver) finders() []finder {
 		{taskKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			t, err := r.Library.FindTask(ctx, caller(ctx), row)
 			return found(toTask(t), err)
-		}},
-		{runKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
-			v, err := r.Agent.View(ctx, caller(ctx), row)
-			return found(toRun(v), err)
-		}},
-		{entryKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
-			if err := needAudit(caller(ctx)); err != nil {
-				return nil, err
-			}
-			e, err := r.Audit.AuditEntry(ctx, row)
-			return found(toEntry(e), err)
 		}},
 	}
 }

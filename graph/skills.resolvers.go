@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/skill"
 )
 
 func (r *mutationResolver) CreateSkill(ctx context.Context, input model.CreateSkillInput) (*model.CreateSkillPayload, error) {
@@ -43,6 +44,36 @@ func (r *mutationResolver) UpdateSkill(ctx context.Context, input model.UpdateSk
 		return nil, err
 	}
 	return &model.UpdateSkillPayload{Skill: unless(refusal, toSkill, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) RestoreSkillRevision(ctx context.Context, input model.RestoreSkillRevisionInput) (*model.RestoreSkillRevisionPayload, error) {
+	id, err := skillKind.row(input.SkillID)
+	if err != nil {
+		return nil, err
+	}
+	restored, err := r.Library.RestoreRevision(ctx, caller(ctx), library.RestoreInput{SkillID: id, Revision: input.Revision, Number: input.Number})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.RestoreSkillRevisionPayload{Skill: unless(refusal, toSkill, restored), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) MoveSkill(ctx context.Context, input model.MoveSkillInput) (*model.MoveSkillPayload, error) {
+	id, err := skillKind.row(input.SkillID)
+	if err != nil {
+		return nil, err
+	}
+	source, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	moved, err := r.Library.MoveSkill(ctx, caller(ctx), id, source)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.MoveSkillPayload{Skill: unless(refusal, toSkill, moved), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *mutationResolver) SetSkillEnabled(ctx context.Context, input model.SetSkillEnabledInput) (*model.SetSkillEnabledPayload, error) {
@@ -126,6 +157,35 @@ func (r *skillResolver) Revocations(ctx context.Context, obj *model.Skill, first
 	return revocationConnection(w, read), nil
 }
 
+func (r *skillResolver) Revisions(ctx context.Context, obj *model.Skill, first *int, after *string, last *int, before *string) (*model.SkillRevisionConnection, error) {
+	w, err := page(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.Library.Revisions(ctx, caller(ctx), obj.Dossier.Skill.ID)
+	if err != nil {
+		return nil, err
+	}
+	read, err := slice(w, edits(all), editKey)
+	if err != nil {
+		return nil, err
+	}
+	return editConnection(w, read), nil
+}
+
+func (r *skillRevisionResolver) Diff(ctx context.Context, obj *model.SkillRevision) (*model.Diff, error) {
+	return toDiff(skill.Diff(obj.Before, obj.Domain.Version)), nil
+}
+
+func (r *skillRevisionResolver) Author(ctx context.Context, obj *model.SkillRevision) (*model.User, error) {
+	return r.person(ctx, obj.Domain.AuthorID)
+}
+
 func (r *Resolver) Skill() generated.SkillResolver { return &skillResolver{r} }
 
-type skillResolver struct{ *Resolver }
+func (r *Resolver) SkillRevision() generated.SkillRevisionResolver { return &skillRevisionResolver{r} }
+
+type (
+	skillResolver         struct{ *Resolver }
+	skillRevisionResolver struct{ *Resolver }
+)

@@ -13,7 +13,7 @@ import (
 func toSource(s library.Source) *model.Source {
 	return &model.Source{
 		ID: sourceKind.id(s.ID), Title: s.Title, Type: sourceTypes.out(s.Type), URL: s.URL, Ref: s.Ref, PinnedCommit: given(s.PinnedCommit),
-		HasToken: s.AccessToken != "", TrustLevel: trustLevels.out(s.TrustLevel), ExpectedFingerprint: given(s.ExpectedFingerprint),
+		HasToken: s.HasToken, TrustLevel: trustLevels.out(s.TrustLevel), ExpectedFingerprint: given(s.ExpectedFingerprint),
 		Enabled: s.Enabled, SyncStatus: syncStatuses.out(s.SyncStatus), SyncError: given(s.SyncError), LastSyncedAt: s.LastSyncedAt,
 		HeadCommit: given(s.HeadCommit), CreatedAt: s.CreatedAt,
 	}

@@ -31,7 +31,7 @@ func (r *mutationResolver) UpdateSource(ctx context.Context, input model.UpdateS
 		return nil, err
 	}
 	changed, err := r.Library.UpdateSource(ctx, caller(ctx), library.SourceUpdate{
-		ID: id, Title: input.Title, URL: input.URL, Ref: input.Ref, PinnedCommit: input.PinnedCommit,
+		ID: id, Title: input.Title, Type: sourceTypes.optional(input.Type), URL: input.URL, Ref: input.Ref, PinnedCommit: input.PinnedCommit,
 		ExpectedFingerprint: input.ExpectedFingerprint, Enabled: input.Enabled,
 	})
 	refusal, err := asData(err)
@@ -97,6 +97,24 @@ func (r *mutationResolver) SyncSource(ctx context.Context, input model.SyncSourc
 		return nil, err
 	}
 	payload.Source = toSource(source)
+	return payload, nil
+}
+
+func (r *mutationResolver) CancelSync(ctx context.Context, input model.CancelSyncInput) (*model.CancelSyncPayload, error) {
+	id, err := sourceKind.row(input.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	cancelled, err := r.Library.CancelSync(ctx, caller(ctx), id)
+	payload := &model.CancelSyncPayload{ClientMutationID: input.ClientMutationID}
+	if payload.Refusal, err = asData(err); err != nil || payload.Refusal != nil {
+		return payload, err
+	}
+	source, err := r.Library.FindSource(ctx, caller(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	payload.Cancelled, payload.Source = &cancelled, toSource(source)
 	return payload, nil
 }
 

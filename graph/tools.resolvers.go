@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 func (r *mutationResolver) SetToolEnabled(ctx context.Context, input model.SetToolEnabledInput) (*model.SetToolEnabledPayload, error) {
@@ -19,9 +20,31 @@ func (r *mutationResolver) SetToolEnabled(ctx context.Context, input model.SetTo
 		return nil, err
 	}
 	payload := &model.SetToolEnabledPayload{Refusal: refusal, ClientMutationID: input.ClientMutationID}
-	if spec, known := r.Rooms.Tools.Spec(input.Name); known && refusal == nil {
-		payload.Tool = toTool(spec, map[string]bool{input.Name: input.Enabled})
+	at, err := r.switches(ctx)
+	if err != nil {
+		return nil, err
 	}
+	if spec, known := r.Rooms.Tools.Spec(input.Name); known && refusal == nil {
+		payload.Tool = toTool(spec, at)
+	}
+	return payload, nil
+}
+
+func (r *mutationResolver) SetToolGroupEnabled(ctx context.Context, input model.SetToolGroupEnabledInput) (*model.SetToolGroupEnabledPayload, error) {
+	err := r.Library.SetToolGroupEnabled(ctx, caller(ctx), tool.Group(input.Name), input.Enabled)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	payload := &model.SetToolGroupEnabledPayload{Refusal: refusal, ClientMutationID: input.ClientMutationID}
+	if refusal != nil {
+		return payload, nil
+	}
+	at, err := r.switches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	payload.Group = toToolGroup(tool.Group(input.Name), r.Rooms.Tools.Specs(), at)
 	return payload, nil
 }
 
@@ -29,11 +52,11 @@ func (r *queryResolver) Tools(ctx context.Context) ([]*model.Tool, error) {
 	if caller(ctx).IsNobody() {
 		return nil, fault.New(fault.Unauthenticated, "Sign in first.")
 	}
-	switches, err := r.Library.ToolSwitches(ctx)
+	at, err := r.switches(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return toolList(r.Rooms.Tools.Specs(), switches), nil
+	return toolList(r.Rooms.Tools.Specs(), at), nil
 }
 
 func (r *queryResolver) ExplainTools(ctx context.Context, configurationID string, actorID *string) ([]*model.ToolExplanation, error) {
@@ -49,9 +72,9 @@ func (r *queryResolver) ExplainTools(ctx context.Context, configurationID string
 	if err != nil {
 		return nil, err
 	}
-	switches, err := r.Library.ToolSwitches(ctx)
+	at, err := r.switches(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return toExplanations(explained, switches), nil
+	return toExplanations(explained, at), nil
 }

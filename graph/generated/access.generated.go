@@ -1804,7 +1804,7 @@ func (ec *executionContext) _RevokeTokenPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
-var tokenImplementors = []string{"Token"}
+var tokenImplementors = []string{"Token", "Node"}
 
 func (ec *executionContext) _Token(ctx context.Context, sel ast.SelectionSet, obj *model.Token) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, tokenImplementors)

@@ -1848,7 +1848,7 @@ func (ec *executionContext) _AttachSkillPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
-var attachmentImplementors = []string{"Attachment"}
+var attachmentImplementors = []string{"Attachment", "Node"}
 
 func (ec *executionContext) _Attachment(ctx context.Context, sel ast.SelectionSet, obj *model.Attachment) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, attachmentImplementors)

@@ -1684,7 +1684,7 @@ func UnmarshalRevokeSkillVersionInput(ctx context.Context, raw any) (model.Revok
 
 // region    **************************** object.gotpl ****************************
 
-var approvalImplementors = []string{"Approval"}
+var approvalImplementors = []string{"Approval", "Node"}
 
 func (ec *executionContext) _Approval(ctx context.Context, sel ast.SelectionSet, obj *model.Approval) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, approvalImplementors)
@@ -2119,7 +2119,7 @@ func (ec *executionContext) _Review(ctx context.Context, sel ast.SelectionSet, o
 	return out
 }
 
-var revocationImplementors = []string{"Revocation"}
+var revocationImplementors = []string{"Revocation", "Node"}
 
 func (ec *executionContext) _Revocation(ctx context.Context, sel ast.SelectionSet, obj *model.Revocation) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, revocationImplementors)

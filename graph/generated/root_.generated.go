@@ -36,6 +36,7 @@ type ResolverRoot interface {
 	RunInvocation() RunInvocationResolver
 	RunPin() RunPinResolver
 	Skill() SkillResolver
+	SkillRevision() SkillRevisionResolver
 	Snippet() SnippetResolver
 	Source() SourceResolver
 	Subscription() SubscriptionResolver
@@ -205,6 +206,13 @@ type ComplexityRoot struct {
 		Cancelled        func(childComplexity int) int
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
+	}
+
+	CancelSyncPayload struct {
+		Cancelled        func(childComplexity int) int
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Source           func(childComplexity int) int
 	}
 
 	CatalogueEntry struct {
@@ -404,45 +412,55 @@ type ComplexityRoot struct {
 		Sequence     func(childComplexity int) int
 	}
 
+	MoveSkillPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Skill            func(childComplexity int) int
+	}
+
 	Mutation struct {
-		ApproveSkillVersion func(childComplexity int, input model.ApproveSkillVersionInput) int
-		AttachSkill         func(childComplexity int, input model.AttachSkillInput) int
-		CancelRun           func(childComplexity int, input model.CancelRunInput) int
-		CancelRunIfWaiting  func(childComplexity int, input model.CancelRunIfWaitingInput) int
-		CreateConfiguration func(childComplexity int, input model.CreateConfigurationInput) int
-		CreateProvider      func(childComplexity int, input model.CreateProviderInput) int
-		CreateRecord        func(childComplexity int, input model.CreateRecordInput) int
-		CreateSkill         func(childComplexity int, input model.CreateSkillInput) int
-		CreateSnippet       func(childComplexity int, input model.CreateSnippetInput) int
-		CreateSource        func(childComplexity int, input model.CreateSourceInput) int
-		CreateTask          func(childComplexity int, input model.CreateTaskInput) int
-		CreateToken         func(childComplexity int, input model.CreateTokenInput) int
-		CreateUser          func(childComplexity int, input model.CreateUserInput) int
-		DecideRun           func(childComplexity int, input model.DecideRunInput) int
-		DeleteSource        func(childComplexity int, input model.DeleteSourceInput) int
-		DetachSkill         func(childComplexity int, input model.DetachSkillInput) int
-		GrantPermission     func(childComplexity int, input model.GrantPermissionInput) int
-		MarkSnippet         func(childComplexity int, input model.MarkSnippetInput) int
-		RevokePermission    func(childComplexity int, input model.RevokePermissionInput) int
-		RevokeSkillVersion  func(childComplexity int, input model.RevokeSkillVersionInput) int
-		RevokeToken         func(childComplexity int, input model.RevokeTokenInput) int
-		RunTask             func(childComplexity int, input model.RunTaskInput) int
-		SetSkillEnabled     func(childComplexity int, input model.SetSkillEnabledInput) int
-		SetSourceToken      func(childComplexity int, input model.SetSourceTokenInput) int
-		SetSourceTrustLevel func(childComplexity int, input model.SetSourceTrustLevelInput) int
-		SetToolEnabled      func(childComplexity int, input model.SetToolEnabledInput) int
-		StartRun            func(childComplexity int, input model.StartRunInput) int
-		SubmitRunInput      func(childComplexity int, input model.SubmitRunInputInput) int
-		SyncSource          func(childComplexity int, input model.SyncSourceInput) int
-		UnmarkSnippet       func(childComplexity int, input model.UnmarkSnippetInput) int
-		UpdateAttachment    func(childComplexity int, input model.UpdateAttachmentInput) int
-		UpdateConfiguration func(childComplexity int, input model.UpdateConfigurationInput) int
-		UpdateRecord        func(childComplexity int, input model.UpdateRecordInput) int
-		UpdateSetting       func(childComplexity int, input model.UpdateSettingInput) int
-		UpdateSkill         func(childComplexity int, input model.UpdateSkillInput) int
-		UpdateSnippet       func(childComplexity int, input model.UpdateSnippetInput) int
-		UpdateSource        func(childComplexity int, input model.UpdateSourceInput) int
-		UpdateUser          func(childComplexity int, input model.UpdateUserInput) int
+		ApproveSkillVersion  func(childComplexity int, input model.ApproveSkillVersionInput) int
+		AttachSkill          func(childComplexity int, input model.AttachSkillInput) int
+		CancelRun            func(childComplexity int, input model.CancelRunInput) int
+		CancelRunIfWaiting   func(childComplexity int, input model.CancelRunIfWaitingInput) int
+		CancelSync           func(childComplexity int, input model.CancelSyncInput) int
+		CreateConfiguration  func(childComplexity int, input model.CreateConfigurationInput) int
+		CreateProvider       func(childComplexity int, input model.CreateProviderInput) int
+		CreateRecord         func(childComplexity int, input model.CreateRecordInput) int
+		CreateSkill          func(childComplexity int, input model.CreateSkillInput) int
+		CreateSnippet        func(childComplexity int, input model.CreateSnippetInput) int
+		CreateSource         func(childComplexity int, input model.CreateSourceInput) int
+		CreateTask           func(childComplexity int, input model.CreateTaskInput) int
+		CreateToken          func(childComplexity int, input model.CreateTokenInput) int
+		CreateUser           func(childComplexity int, input model.CreateUserInput) int
+		DecideRun            func(childComplexity int, input model.DecideRunInput) int
+		DeleteSource         func(childComplexity int, input model.DeleteSourceInput) int
+		DetachSkill          func(childComplexity int, input model.DetachSkillInput) int
+		GrantPermission      func(childComplexity int, input model.GrantPermissionInput) int
+		MarkSnippet          func(childComplexity int, input model.MarkSnippetInput) int
+		MoveSkill            func(childComplexity int, input model.MoveSkillInput) int
+		RestoreSkillRevision func(childComplexity int, input model.RestoreSkillRevisionInput) int
+		RevokePermission     func(childComplexity int, input model.RevokePermissionInput) int
+		RevokeSkillVersion   func(childComplexity int, input model.RevokeSkillVersionInput) int
+		RevokeToken          func(childComplexity int, input model.RevokeTokenInput) int
+		RunTask              func(childComplexity int, input model.RunTaskInput) int
+		SetSkillEnabled      func(childComplexity int, input model.SetSkillEnabledInput) int
+		SetSourceToken       func(childComplexity int, input model.SetSourceTokenInput) int
+		SetSourceTrustLevel  func(childComplexity int, input model.SetSourceTrustLevelInput) int
+		SetToolEnabled       func(childComplexity int, input model.SetToolEnabledInput) int
+		SetToolGroupEnabled  func(childComplexity int, input model.SetToolGroupEnabledInput) int
+		StartRun             func(childComplexity int, input model.StartRunInput) int
+		SubmitRunInput       func(childComplexity int, input model.SubmitRunInputInput) int
+		SyncSource           func(childComplexity int, input model.SyncSourceInput) int
+		UnmarkSnippet        func(childComplexity int, input model.UnmarkSnippetInput) int
+		UpdateAttachment     func(childComplexity int, input model.UpdateAttachmentInput) int
+		UpdateConfiguration  func(childComplexity int, input model.UpdateConfigurationInput) int
+		UpdateRecord         func(childComplexity int, input model.UpdateRecordInput) int
+		UpdateSetting        func(childComplexity int, input model.UpdateSettingInput) int
+		UpdateSkill          func(childComplexity int, input model.UpdateSkillInput) int
+		UpdateSnippet        func(childComplexity int, input model.UpdateSnippetInput) int
+		UpdateSource         func(childComplexity int, input model.UpdateSourceInput) int
+		UpdateUser           func(childComplexity int, input model.UpdateUserInput) int
 	}
 
 	NotInstructionRefusal struct {
@@ -582,6 +600,12 @@ type ComplexityRoot struct {
 	RecordReference struct {
 		ID    func(childComplexity int) int
 		Table func(childComplexity int) int
+	}
+
+	RestoreSkillRevisionPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Skill            func(childComplexity int) int
 	}
 
 	Review struct {
@@ -771,6 +795,12 @@ type ComplexityRoot struct {
 		Tool             func(childComplexity int) int
 	}
 
+	SetToolGroupEnabledPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Group            func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	Setting struct {
 		Default     func(childComplexity int) int
 		Description func(childComplexity int) int
@@ -817,6 +847,7 @@ type ComplexityRoot struct {
 		RawDigest              func(childComplexity int) int
 		Review                 func(childComplexity int) int
 		Revision               func(childComplexity int) int
+		Revisions              func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Revocations            func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Source                 func(childComplexity int) int
 		Standing               func(childComplexity int) int
@@ -832,6 +863,30 @@ type ComplexityRoot struct {
 	}
 
 	SkillEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	SkillRevision struct {
+		AllowedTools func(childComplexity int) int
+		At           func(childComplexity int) int
+		Author       func(childComplexity int) int
+		Body         func(childComplexity int) int
+		Description  func(childComplexity int) int
+		Diff         func(childComplexity int) int
+		Digest       func(childComplexity int) int
+		Name         func(childComplexity int) int
+		Number       func(childComplexity int) int
+		Process      func(childComplexity int) int
+	}
+
+	SkillRevisionConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	SkillRevisionEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
 	}
@@ -1054,6 +1109,7 @@ type ComplexityRoot struct {
 		Effect           func(childComplexity int) int
 		Enabled          func(childComplexity int) int
 		Group            func(childComplexity int) int
+		GroupEnabled     func(childComplexity int) int
 		Name             func(childComplexity int) int
 		Remote           func(childComplexity int) int
 		RequiresApproval func(childComplexity int) int
@@ -1079,6 +1135,12 @@ type ComplexityRoot struct {
 		Allowed func(childComplexity int) int
 		Denial  func(childComplexity int) int
 		Tool    func(childComplexity int) int
+	}
+
+	ToolGroup struct {
+		Enabled func(childComplexity int) int
+		Name    func(childComplexity int) int
+		Tools   func(childComplexity int) int
 	}
 
 	UnmarkSnippetPayload struct {
@@ -1811,6 +1873,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CancelRunPayload.Refusal(childComplexity), true
 
+	case "CancelSyncPayload.cancelled":
+		if e.ComplexityRoot.CancelSyncPayload.Cancelled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelSyncPayload.Cancelled(childComplexity), true
+	case "CancelSyncPayload.clientMutationId":
+		if e.ComplexityRoot.CancelSyncPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelSyncPayload.ClientMutationID(childComplexity), true
+	case "CancelSyncPayload.refusal":
+		if e.ComplexityRoot.CancelSyncPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelSyncPayload.Refusal(childComplexity), true
+	case "CancelSyncPayload.source":
+		if e.ComplexityRoot.CancelSyncPayload.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelSyncPayload.Source(childComplexity), true
+
 	case "CatalogueEntry.description":
 		if e.ComplexityRoot.CatalogueEntry.Description == nil {
 			break
@@ -2539,6 +2626,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ModelCallEvent.Sequence(childComplexity), true
 
+	case "MoveSkillPayload.clientMutationId":
+		if e.ComplexityRoot.MoveSkillPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveSkillPayload.ClientMutationID(childComplexity), true
+	case "MoveSkillPayload.refusal":
+		if e.ComplexityRoot.MoveSkillPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveSkillPayload.Refusal(childComplexity), true
+	case "MoveSkillPayload.skill":
+		if e.ComplexityRoot.MoveSkillPayload.Skill == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveSkillPayload.Skill(childComplexity), true
+
 	case "Mutation.approveSkillVersion":
 		if e.ComplexityRoot.Mutation.ApproveSkillVersion == nil {
 			break
@@ -2583,6 +2689,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CancelRunIfWaiting(childComplexity, args["input"].(model.CancelRunIfWaitingInput)), true
+	case "Mutation.cancelSync":
+		if e.ComplexityRoot.Mutation.CancelSync == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_cancelSync_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CancelSync(childComplexity, args["input"].(model.CancelSyncInput)), true
 	case "Mutation.createConfiguration":
 		if e.ComplexityRoot.Mutation.CreateConfiguration == nil {
 			break
@@ -2737,6 +2854,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.MarkSnippet(childComplexity, args["input"].(model.MarkSnippetInput)), true
+	case "Mutation.moveSkill":
+		if e.ComplexityRoot.Mutation.MoveSkill == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_moveSkill_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.MoveSkill(childComplexity, args["input"].(model.MoveSkillInput)), true
+	case "Mutation.restoreSkillRevision":
+		if e.ComplexityRoot.Mutation.RestoreSkillRevision == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_restoreSkillRevision_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RestoreSkillRevision(childComplexity, args["input"].(model.RestoreSkillRevisionInput)), true
 	case "Mutation.revokePermission":
 		if e.ComplexityRoot.Mutation.RevokePermission == nil {
 			break
@@ -2825,6 +2964,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetToolEnabled(childComplexity, args["input"].(model.SetToolEnabledInput)), true
+	case "Mutation.setToolGroupEnabled":
+		if e.ComplexityRoot.Mutation.SetToolGroupEnabled == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setToolGroupEnabled_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetToolGroupEnabled(childComplexity, args["input"].(model.SetToolGroupEnabledInput)), true
 	case "Mutation.startRun":
 		if e.ComplexityRoot.Mutation.StartRun == nil {
 			break
@@ -3631,6 +3781,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RecordReference.Table(childComplexity), true
 
+	case "RestoreSkillRevisionPayload.clientMutationId":
+		if e.ComplexityRoot.RestoreSkillRevisionPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RestoreSkillRevisionPayload.ClientMutationID(childComplexity), true
+	case "RestoreSkillRevisionPayload.refusal":
+		if e.ComplexityRoot.RestoreSkillRevisionPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RestoreSkillRevisionPayload.Refusal(childComplexity), true
+	case "RestoreSkillRevisionPayload.skill":
+		if e.ComplexityRoot.RestoreSkillRevisionPayload.Skill == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RestoreSkillRevisionPayload.Skill(childComplexity), true
+
 	case "Review.diff":
 		if e.ComplexityRoot.Review.Diff == nil {
 			break
@@ -4333,6 +4502,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SetToolEnabledPayload.Tool(childComplexity), true
 
+	case "SetToolGroupEnabledPayload.clientMutationId":
+		if e.ComplexityRoot.SetToolGroupEnabledPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetToolGroupEnabledPayload.ClientMutationID(childComplexity), true
+	case "SetToolGroupEnabledPayload.group":
+		if e.ComplexityRoot.SetToolGroupEnabledPayload.Group == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetToolGroupEnabledPayload.Group(childComplexity), true
+	case "SetToolGroupEnabledPayload.refusal":
+		if e.ComplexityRoot.SetToolGroupEnabledPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetToolGroupEnabledPayload.Refusal(childComplexity), true
+
 	case "Setting.default":
 		if e.ComplexityRoot.Setting.Default == nil {
 			break
@@ -4557,6 +4745,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Skill.Revision(childComplexity), true
+	case "Skill.revisions":
+		if e.ComplexityRoot.Skill.Revisions == nil {
+			break
+		}
+
+		args, err := ec.field_Skill_revisions_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Skill.Revisions(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Skill.revocations":
 		if e.ComplexityRoot.Skill.Revocations == nil {
 			break
@@ -4630,6 +4829,99 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SkillEdge.Node(childComplexity), true
+
+	case "SkillRevision.allowedTools":
+		if e.ComplexityRoot.SkillRevision.AllowedTools == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.AllowedTools(childComplexity), true
+	case "SkillRevision.at":
+		if e.ComplexityRoot.SkillRevision.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.At(childComplexity), true
+	case "SkillRevision.author":
+		if e.ComplexityRoot.SkillRevision.Author == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Author(childComplexity), true
+	case "SkillRevision.body":
+		if e.ComplexityRoot.SkillRevision.Body == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Body(childComplexity), true
+	case "SkillRevision.description":
+		if e.ComplexityRoot.SkillRevision.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Description(childComplexity), true
+	case "SkillRevision.diff":
+		if e.ComplexityRoot.SkillRevision.Diff == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Diff(childComplexity), true
+	case "SkillRevision.digest":
+		if e.ComplexityRoot.SkillRevision.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Digest(childComplexity), true
+	case "SkillRevision.name":
+		if e.ComplexityRoot.SkillRevision.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Name(childComplexity), true
+	case "SkillRevision.number":
+		if e.ComplexityRoot.SkillRevision.Number == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Number(childComplexity), true
+	case "SkillRevision.process":
+		if e.ComplexityRoot.SkillRevision.Process == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevision.Process(childComplexity), true
+
+	case "SkillRevisionConnection.edges":
+		if e.ComplexityRoot.SkillRevisionConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevisionConnection.Edges(childComplexity), true
+	case "SkillRevisionConnection.nodes":
+		if e.ComplexityRoot.SkillRevisionConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevisionConnection.Nodes(childComplexity), true
+	case "SkillRevisionConnection.pageInfo":
+		if e.ComplexityRoot.SkillRevisionConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevisionConnection.PageInfo(childComplexity), true
+
+	case "SkillRevisionEdge.cursor":
+		if e.ComplexityRoot.SkillRevisionEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevisionEdge.Cursor(childComplexity), true
+	case "SkillRevisionEdge.node":
+		if e.ComplexityRoot.SkillRevisionEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkillRevisionEdge.Node(childComplexity), true
 
 	case "Snippet.block":
 		if e.ComplexityRoot.Snippet.Block == nil {
@@ -5482,6 +5774,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Tool.Group(childComplexity), true
+	case "Tool.groupEnabled":
+		if e.ComplexityRoot.Tool.GroupEnabled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Tool.GroupEnabled(childComplexity), true
 	case "Tool.name":
 		if e.ComplexityRoot.Tool.Name == nil {
 			break
@@ -5598,6 +5896,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ToolExplanation.Tool(childComplexity), true
+
+	case "ToolGroup.enabled":
+		if e.ComplexityRoot.ToolGroup.Enabled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolGroup.Enabled(childComplexity), true
+	case "ToolGroup.name":
+		if e.ComplexityRoot.ToolGroup.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolGroup.Name(childComplexity), true
+	case "ToolGroup.tools":
+		if e.ComplexityRoot.ToolGroup.Tools == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolGroup.Tools(childComplexity), true
 
 	case "UnmarkSnippetPayload.clientMutationId":
 		if e.ComplexityRoot.UnmarkSnippetPayload.ClientMutationID == nil {
@@ -5945,6 +6262,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("AuditFilter", ec.unmarshalInputAuditFilter),
 			graphql.NewInputUnmarshaler("CancelRunIfWaitingInput", ec.unmarshalInputCancelRunIfWaitingInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
+			graphql.NewInputUnmarshaler("CancelSyncInput", ec.unmarshalInputCancelSyncInput),
 			graphql.NewInputUnmarshaler("CreateConfigurationInput", ec.unmarshalInputCreateConfigurationInput),
 			graphql.NewInputUnmarshaler("CreateProviderInput", ec.unmarshalInputCreateProviderInput),
 			graphql.NewInputUnmarshaler("CreateRecordInput", ec.unmarshalInputCreateRecordInput),
@@ -5961,7 +6279,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("InvocationInput", ec.unmarshalInputInvocationInput),
 			graphql.NewInputUnmarshaler("MarkSnippetInput", ec.unmarshalInputMarkSnippetInput),
 			graphql.NewInputUnmarshaler("MessageInput", ec.unmarshalInputMessageInput),
+			graphql.NewInputUnmarshaler("MoveSkillInput", ec.unmarshalInputMoveSkillInput),
 			graphql.NewInputUnmarshaler("RecordReferenceInput", ec.unmarshalInputRecordReferenceInput),
+			graphql.NewInputUnmarshaler("RestoreSkillRevisionInput", ec.unmarshalInputRestoreSkillRevisionInput),
 			graphql.NewInputUnmarshaler("RevokePermissionInput", ec.unmarshalInputRevokePermissionInput),
 			graphql.NewInputUnmarshaler("RevokeSkillVersionInput", ec.unmarshalInputRevokeSkillVersionInput),
 			graphql.NewInputUnmarshaler("RevokeTokenInput", ec.unmarshalInputRevokeTokenInput),
@@ -5971,6 +6291,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("SetSourceTokenInput", ec.unmarshalInputSetSourceTokenInput),
 			graphql.NewInputUnmarshaler("SetSourceTrustLevelInput", ec.unmarshalInputSetSourceTrustLevelInput),
 			graphql.NewInputUnmarshaler("SetToolEnabledInput", ec.unmarshalInputSetToolEnabledInput),
+			graphql.NewInputUnmarshaler("SetToolGroupEnabledInput", ec.unmarshalInputSetToolGroupEnabledInput),
 			graphql.NewInputUnmarshaler("SkillFilter", ec.unmarshalInputSkillFilter),
 			graphql.NewInputUnmarshaler("StartRunInput", ec.unmarshalInputStartRunInput),
 			graphql.NewInputUnmarshaler("SubmitRunInputInput", ec.unmarshalInputSubmitRunInputInput),
@@ -6210,7 +6531,7 @@ enum Permission {
 }
 
 """An access token. Its secret is never shown again."""
-type Token {
+type Token implements Node {
   """The token's id."""
   id: ID!
   """Whom it signs in; null when that account is gone."""
@@ -6734,7 +7055,7 @@ type ConfigurationEdge {
 }
 
 """A skill that a configuration or a task offers."""
-type Attachment {
+type Attachment implements Node {
   """The attachment's id."""
   id: ID!
   """The skill."""
@@ -7613,7 +7934,7 @@ enum ObstacleCode {
 }
 
 """A person's approval of one version from one source: a snapshot that never changes."""
-type Approval {
+type Approval implements Node {
   """The approval's id."""
   id: ID!
   """The skill's id."""
@@ -7667,7 +7988,7 @@ type ApprovalEdge {
 }
 
 """A withdrawal of one version. It wins over every earlier approval."""
-type Revocation {
+type Revocation implements Node {
   """The revocation's id."""
   id: ID!
   """The skill's id."""
@@ -8671,6 +8992,16 @@ extend type Mutation {
     """What to change."""
     input: UpdateSkillInput!
   ): UpdateSkillPayload
+  """Bring back an earlier text of a skill that is written here, as a new revision. Its tools come back for administrators only."""
+  restoreSkillRevision(
+    """Which text."""
+    input: RestoreSkillRevisionInput!
+  ): RestoreSkillRevisionPayload
+  """Give a skill another source. No approval matches it there. Administrators only."""
+  moveSkill(
+    """Which skill, and where to."""
+    input: MoveSkillInput!
+  ): MoveSkillPayload
   """Switch a skill on or off for the whole installation."""
   setSkillEnabled(
     """Which skill, and the switch."""
@@ -8748,6 +9079,17 @@ type Skill implements Node {
     """Only what precedes this cursor."""
     before: String
   ): RevocationConnection!
+  """Every text that a skill written here had, newest first; none for a skill that is synced."""
+  revisions(
+    """How many from the start, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): SkillRevisionConnection!
   """Counts the edits of a skill written here, from 1. ` + "`" + `updateSkill` + "`" + ` names the one it started from."""
   revision: Int!
   """When it came to be."""
@@ -8772,6 +9114,48 @@ type SkillEdge {
   cursor: String!
   """The skill."""
   node: Skill!
+}
+
+"""One text that a skill written here had."""
+type SkillRevision {
+  """Its number, from 1."""
+  number: Int!
+  """What the skill was called."""
+  name: String!
+  """What it said it was for."""
+  description: String!
+  """Its text."""
+  body: String!
+  """The tools that it declared; null when it declared none."""
+  allowedTools: [String!]
+  """Whether it guided a whole conversation."""
+  process: Boolean!
+  """The version it made."""
+  digest: Digest!
+  """What it changed: against the revision before it, or against nothing."""
+  diff: Diff!
+  """Who wrote it; null when that account is gone."""
+  author: User
+  """When."""
+  at: DateTime!
+}
+
+"""A page of revisions."""
+type SkillRevisionConnection {
+  """The revisions with their cursors."""
+  edges: [SkillRevisionEdge!]!
+  """The revisions."""
+  nodes: [SkillRevision!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""A revision in a list."""
+type SkillRevisionEdge {
+  """The place in the list."""
+  cursor: String!
+  """The revision."""
+  node: SkillRevision!
 }
 
 """Whether a skill works without the files it was published with."""
@@ -8960,6 +9344,48 @@ input SetSkillEnabledInput {
 
 """The switched skill."""
 type SetSkillEnabledPayload {
+  """The skill; null when refused."""
+  skill: Skill
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A revision to bring back."""
+input RestoreSkillRevisionInput {
+  """The skill."""
+  skillId: ID!
+  """The number of the revision whose text comes back."""
+  number: Int!
+  """The revision that the skill has now, as it was seen."""
+  revision: Int!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The skill with the text."""
+type RestoreSkillRevisionPayload {
+  """The skill; null when refused."""
+  skill: Skill
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A move of a skill."""
+input MoveSkillInput {
+  """The skill."""
+  skillId: ID!
+  """The source it is to belong to."""
+  sourceId: ID!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The moved skill."""
+type MoveSkillPayload {
   """The skill; null when refused."""
   skill: Skill
   """Why the rules refused it; null when they did not."""
@@ -9177,6 +9603,11 @@ extend type Mutation {
     """Which source."""
     input: SyncSourceInput!
   ): SyncSourcePayload
+  """End the sync of a source, whichever replica runs it. It stores nothing of what it read."""
+  cancelSync(
+    """Which source."""
+    input: CancelSyncInput!
+  ): CancelSyncPayload
 }
 
 extend type Subscription {
@@ -9394,6 +9825,8 @@ input UpdateSourceInput {
   sourceId: ID!
   """Its name for people."""
   title: String
+  """How it is read. With another type it is a source that was never synced, and no approval matches its skills any more."""
+  type: SourceType
   """The address it is read from."""
   url: String
   """The branch, tag or commit to read; empty for the default branch."""
@@ -9493,6 +9926,26 @@ type SyncSourcePayload {
   """The source as it is now; null when refused."""
   source: Source
   """Why the rules refused it, or why the source could not be read; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A sync to end."""
+input CancelSyncInput {
+  """The source."""
+  sourceId: ID!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of the sync."""
+type CancelSyncPayload {
+  """Whether there was one to end; null when refused."""
+  cancelled: Boolean
+  """The source as it is now; null when refused."""
+  source: Source
+  """Why the rules refused it; null when they did not."""
   refusal: Refusal
   """As given in the input."""
   clientMutationId: String
@@ -9628,12 +10081,27 @@ type RunTaskPayload {
   ): [ToolExplanation!]!
 }
 
+"""A group of tools."""
+type ToolGroup {
+  """The name under which configurations allow it."""
+  name: String!
+  """The installation-wide switch."""
+  enabled: Boolean!
+  """The tools in it, by name."""
+  tools: [Tool!]!
+}
+
 extend type Mutation {
   """Switch a tool on or off for the whole installation."""
   setToolEnabled(
     """Which tool, and the switch."""
     input: SetToolEnabledInput!
   ): SetToolEnabledPayload
+  """Switch a whole group of tools on or off for the installation. A group that is on leaves each tool to its own switch."""
+  setToolGroupEnabled(
+    """Which group, and the switch."""
+    input: SetToolGroupEnabledInput!
+  ): SetToolGroupEnabledPayload
 }
 
 """Something a model may call."""
@@ -9656,8 +10124,10 @@ type Tool {
   adminOnly: Boolean!
   """Whether it belongs to another server."""
   remote: Boolean!
-  """The installation-wide switch."""
+  """The installation-wide switch of the tool itself."""
   enabled: Boolean!
+  """The installation-wide switch of its group, without which its own has no effect."""
+  groupEnabled: Boolean!
   """The JSON Schema of its arguments."""
   schema: JSON!
 }
@@ -9712,6 +10182,26 @@ input SetToolEnabledInput {
 type SetToolEnabledPayload {
   """The tool; null when refused."""
   tool: Tool
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""The switch of a group of tools."""
+input SetToolGroupEnabledInput {
+  """The group's name."""
+  name: String!
+  """Whether its tools may be used."""
+  enabled: Boolean!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The switched group."""
+type SetToolGroupEnabledPayload {
+  """The group; null when refused."""
+  group: ToolGroup
   """Why the rules refused it; null when they did not."""
   refusal: Refusal
   """As given in the input."""
@@ -10025,6 +10515,20 @@ func (ec *executionContext) childFields_CancelRunPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type CancelRunPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CancelSyncPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cancelled":
+		return ec.fieldContext_CancelSyncPayload_cancelled(ctx, field)
+	case "source":
+		return ec.fieldContext_CancelSyncPayload_source(ctx, field)
+	case "refusal":
+		return ec.fieldContext_CancelSyncPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_CancelSyncPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CancelSyncPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CatalogueEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -10309,6 +10813,18 @@ func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type MarkSnippetPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_MoveSkillPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "skill":
+		return ec.fieldContext_MoveSkillPayload_skill(ctx, field)
+	case "refusal":
+		return ec.fieldContext_MoveSkillPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_MoveSkillPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MoveSkillPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Obstacle(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -10479,6 +10995,18 @@ func (ec *executionContext) childFields_RecordReference(ctx context.Context, fie
 		return ec.fieldContext_RecordReference_id(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RecordReference", field.Name)
+}
+
+func (ec *executionContext) childFields_RestoreSkillRevisionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "skill":
+		return ec.fieldContext_RestoreSkillRevisionPayload_skill(ctx, field)
+	case "refusal":
+		return ec.fieldContext_RestoreSkillRevisionPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_RestoreSkillRevisionPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RestoreSkillRevisionPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Review(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -10855,6 +11383,18 @@ func (ec *executionContext) childFields_SetToolEnabledPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type SetToolEnabledPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_SetToolGroupEnabledPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "group":
+		return ec.fieldContext_SetToolGroupEnabledPayload_group(ctx, field)
+	case "refusal":
+		return ec.fieldContext_SetToolGroupEnabledPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_SetToolGroupEnabledPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetToolGroupEnabledPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Setting(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -10921,6 +11461,8 @@ func (ec *executionContext) childFields_Skill(ctx context.Context, field graphql
 		return ec.fieldContext_Skill_approvals(ctx, field)
 	case "revocations":
 		return ec.fieldContext_Skill_revocations(ctx, field)
+	case "revisions":
+		return ec.fieldContext_Skill_revisions(ctx, field)
 	case "revision":
 		return ec.fieldContext_Skill_revision(ctx, field)
 	case "createdAt":
@@ -10951,6 +11493,54 @@ func (ec *executionContext) childFields_SkillEdge(ctx context.Context, field gra
 		return ec.fieldContext_SkillEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SkillEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_SkillRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "number":
+		return ec.fieldContext_SkillRevision_number(ctx, field)
+	case "name":
+		return ec.fieldContext_SkillRevision_name(ctx, field)
+	case "description":
+		return ec.fieldContext_SkillRevision_description(ctx, field)
+	case "body":
+		return ec.fieldContext_SkillRevision_body(ctx, field)
+	case "allowedTools":
+		return ec.fieldContext_SkillRevision_allowedTools(ctx, field)
+	case "process":
+		return ec.fieldContext_SkillRevision_process(ctx, field)
+	case "digest":
+		return ec.fieldContext_SkillRevision_digest(ctx, field)
+	case "diff":
+		return ec.fieldContext_SkillRevision_diff(ctx, field)
+	case "author":
+		return ec.fieldContext_SkillRevision_author(ctx, field)
+	case "at":
+		return ec.fieldContext_SkillRevision_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SkillRevision", field.Name)
+}
+
+func (ec *executionContext) childFields_SkillRevisionConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_SkillRevisionConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_SkillRevisionConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_SkillRevisionConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SkillRevisionConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_SkillRevisionEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_SkillRevisionEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_SkillRevisionEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SkillRevisionEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Snippet(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -11271,6 +11861,8 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_remote(ctx, field)
 	case "enabled":
 		return ec.fieldContext_Tool_enabled(ctx, field)
+	case "groupEnabled":
+		return ec.fieldContext_Tool_groupEnabled(ctx, field)
 	case "schema":
 		return ec.fieldContext_Tool_schema(ctx, field)
 	}
@@ -11287,6 +11879,18 @@ func (ec *executionContext) childFields_ToolExplanation(ctx context.Context, fie
 		return ec.fieldContext_ToolExplanation_denial(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolExplanation", field.Name)
+}
+
+func (ec *executionContext) childFields_ToolGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_ToolGroup_name(ctx, field)
+	case "enabled":
+		return ec.fieldContext_ToolGroup_enabled(ctx, field)
+	case "tools":
+		return ec.fieldContext_ToolGroup_tools(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ToolGroup", field.Name)
 }
 
 func (ec *executionContext) childFields_UnmarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -68,6 +68,116 @@ func (ec *executionContext) field_Source_skills_args(ctx context.Context, rawArg
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _CancelSyncPayload_cancelled(ctx context.Context, field graphql.CollectedField, obj *model.CancelSyncPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelSyncPayload_cancelled(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cancelled, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *bool) graphql.Marshaler {
+			return ec.marshalOBoolean2ᚖbool(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CancelSyncPayload_cancelled(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CancelSyncPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _CancelSyncPayload_source(ctx context.Context, field graphql.CollectedField, obj *model.CancelSyncPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelSyncPayload_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Source) graphql.Marshaler {
+			return ec.marshalOSource2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSource(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CancelSyncPayload_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CancelSyncPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Source(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CancelSyncPayload_refusal(ctx context.Context, field graphql.CollectedField, obj *model.CancelSyncPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelSyncPayload_refusal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refusal, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Refusal) graphql.Marshaler {
+			return ec.marshalORefusal2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusal(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CancelSyncPayload_refusal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CancelSyncPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CancelSyncPayload_clientMutationId(ctx context.Context, field graphql.CollectedField, obj *model.CancelSyncPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CancelSyncPayload_clientMutationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClientMutationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CancelSyncPayload_clientMutationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CancelSyncPayload", field, false, false, "String")
+}
+
 func (ec *executionContext) _CreateSourcePayload_source(ctx context.Context, field graphql.CollectedField, obj *model.CreateSourcePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1626,6 +1736,55 @@ func (ec *executionContext) fieldContext_UpdateSourcePayload_clientMutationId(_ 
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputCancelSyncInput(ctx context.Context, obj any) (model.CancelSyncInput, error) {
+	var it model.CancelSyncInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"sourceId", "clientMutationId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "sourceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sourceId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SourceID = data
+		case "clientMutationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientMutationID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalCancelSyncInput unmarshals raw into the CancelSyncInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalCancelSyncInput(ctx context.Context, raw any) (model.CancelSyncInput, error) {
+	var out model.CancelSyncInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "CancelSyncInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputCreateSourceInput(ctx context.Context, obj any) (model.CreateSourceInput, error) {
 	var it model.CreateSourceInput
 	if obj == nil {
@@ -1960,7 +2119,7 @@ func (ec *executionContext) unmarshalInputUpdateSourceInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "title", "url", "ref", "pinnedCommit", "expectedFingerprint", "enabled", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "title", "type", "url", "ref", "pinnedCommit", "expectedFingerprint", "enabled", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1981,6 +2140,13 @@ func (ec *executionContext) unmarshalInputUpdateSourceInput(ctx context.Context,
 				return it, err
 			}
 			it.Title = data
+		case "type":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("type"))
+			data, err := ec.unmarshalOSourceType2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSourceType(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Type = data
 		case "url":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2047,6 +2213,54 @@ func UnmarshalUpdateSourceInput(ctx context.Context, raw any) (model.UpdateSourc
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var cancelSyncPayloadImplementors = []string{"CancelSyncPayload"}
+
+func (ec *executionContext) _CancelSyncPayload(ctx context.Context, sel ast.SelectionSet, obj *model.CancelSyncPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, cancelSyncPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CancelSyncPayload")
+		case "cancelled":
+			out.Values[i] = ec._CancelSyncPayload_cancelled(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "source":
+			out.Values[i] = ec._CancelSyncPayload_source(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refusal":
+			out.Values[i] = ec._CancelSyncPayload_refusal(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "clientMutationId":
+			out.Values[i] = ec._CancelSyncPayload_clientMutationId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var createSourcePayloadImplementors = []string{"CreateSourcePayload"}
 
@@ -2689,6 +2903,11 @@ func (ec *executionContext) _UpdateSourcePayload(ctx context.Context, sel ast.Se
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNCancelSyncInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCancelSyncInput(ctx context.Context, v any) (model.CancelSyncInput, error) {
+	res, err := ec.unmarshalInputCancelSyncInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNCreateSourceInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateSourceInput(ctx context.Context, v any) (model.CreateSourceInput, error) {
 	res, err := ec.unmarshalInputCreateSourceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -2847,6 +3066,13 @@ func (ec *executionContext) unmarshalNUpdateSourceInput2githubᚗcomᚋcountersi
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalOCancelSyncPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCancelSyncPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelSyncPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CancelSyncPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOCreateSourcePayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateSourcePayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateSourcePayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -2880,6 +3106,22 @@ func (ec *executionContext) marshalOSource2ᚖgithubᚗcomᚋcountersignᚋcount
 		return graphql.Null
 	}
 	return ec._Source(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOSourceType2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSourceType(ctx context.Context, v any) (*model.SourceType, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.SourceType)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSourceType2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSourceType(ctx context.Context, sel ast.SelectionSet, v *model.SourceType) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) marshalOSyncReport2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSyncReport(ctx context.Context, sel ast.SelectionSet, v *model.SyncReport) graphql.Marshaler {

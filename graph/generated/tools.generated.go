@@ -113,6 +113,93 @@ func (ec *executionContext) fieldContext_SetToolEnabledPayload_clientMutationId(
 	return graphql.NewScalarFieldContext("SetToolEnabledPayload", field, false, false, "String")
 }
 
+func (ec *executionContext) _SetToolGroupEnabledPayload_group(ctx context.Context, field graphql.CollectedField, obj *model.SetToolGroupEnabledPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetToolGroupEnabledPayload_group(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Group, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolGroup) graphql.Marshaler {
+			return ec.marshalOToolGroup2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐToolGroup(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SetToolGroupEnabledPayload_group(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetToolGroupEnabledPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolGroup(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetToolGroupEnabledPayload_refusal(ctx context.Context, field graphql.CollectedField, obj *model.SetToolGroupEnabledPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetToolGroupEnabledPayload_refusal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refusal, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Refusal) graphql.Marshaler {
+			return ec.marshalORefusal2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusal(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SetToolGroupEnabledPayload_refusal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SetToolGroupEnabledPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SetToolGroupEnabledPayload_clientMutationId(ctx context.Context, field graphql.CollectedField, obj *model.SetToolGroupEnabledPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SetToolGroupEnabledPayload_clientMutationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClientMutationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SetToolGroupEnabledPayload_clientMutationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SetToolGroupEnabledPayload", field, false, false, "String")
+}
+
 func (ec *executionContext) _Tool_name(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -343,6 +430,29 @@ func (ec *executionContext) fieldContext_Tool_enabled(_ context.Context, field g
 	return graphql.NewScalarFieldContext("Tool", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _Tool_groupEnabled(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_groupEnabled(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.GroupEnabled, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_groupEnabled(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Tool", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _Tool_schema(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -444,6 +554,84 @@ func (ec *executionContext) fieldContext_ToolExplanation_denial(_ context.Contex
 	return graphql.NewScalarFieldContext("ToolExplanation", field, false, false, "ToolDenial")
 }
 
+func (ec *executionContext) _ToolGroup_name(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolGroup_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ToolGroup_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, "String")
+}
+
+func (ec *executionContext) _ToolGroup_enabled(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolGroup_enabled(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Enabled, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ToolGroup_enabled(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ToolGroup_tools(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolGroup_tools(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tools, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
+			return ec.marshalNTool2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐToolᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ToolGroup_tools(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ToolGroup",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Tool(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -504,6 +692,62 @@ func UnmarshalSetToolEnabledInput(ctx context.Context, raw any) (model.SetToolEn
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputSetToolGroupEnabledInput(ctx context.Context, obj any) (model.SetToolGroupEnabledInput, error) {
+	var it model.SetToolGroupEnabledInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"name", "enabled", "clientMutationId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = data
+		case "clientMutationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientMutationID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalSetToolGroupEnabledInput unmarshals raw into the SetToolGroupEnabledInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalSetToolGroupEnabledInput(ctx context.Context, raw any) (model.SetToolGroupEnabledInput, error) {
+	var out model.SetToolGroupEnabledInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "SetToolGroupEnabledInput", raw, &out)
+	return out, err
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -535,6 +779,49 @@ func (ec *executionContext) _SetToolEnabledPayload(ctx context.Context, sel ast.
 			}
 		case "clientMutationId":
 			out.Values[i] = ec._SetToolEnabledPayload_clientMutationId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var setToolGroupEnabledPayloadImplementors = []string{"SetToolGroupEnabledPayload"}
+
+func (ec *executionContext) _SetToolGroupEnabledPayload(ctx context.Context, sel ast.SelectionSet, obj *model.SetToolGroupEnabledPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, setToolGroupEnabledPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SetToolGroupEnabledPayload")
+		case "group":
+			out.Values[i] = ec._SetToolGroupEnabledPayload_group(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refusal":
+			out.Values[i] = ec._SetToolGroupEnabledPayload_refusal(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "clientMutationId":
+			out.Values[i] = ec._SetToolGroupEnabledPayload_clientMutationId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -616,6 +903,11 @@ func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "groupEnabled":
+			out.Values[i] = ec._Tool_groupEnabled(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "schema":
 			out.Values[i] = ec._Tool_schema(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -681,12 +973,60 @@ func (ec *executionContext) _ToolExplanation(ctx context.Context, sel ast.Select
 	return out
 }
 
+var toolGroupImplementors = []string{"ToolGroup"}
+
+func (ec *executionContext) _ToolGroup(ctx context.Context, sel ast.SelectionSet, obj *model.ToolGroup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolGroupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ToolGroup")
+		case "name":
+			out.Values[i] = ec._ToolGroup_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "enabled":
+			out.Values[i] = ec._ToolGroup_enabled(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tools":
+			out.Values[i] = ec._ToolGroup_tools(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
 
 func (ec *executionContext) unmarshalNSetToolEnabledInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetToolEnabledInput(ctx context.Context, v any) (model.SetToolEnabledInput, error) {
 	res, err := ec.unmarshalInputSetToolEnabledInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNSetToolGroupEnabledInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetToolGroupEnabledInput(ctx context.Context, v any) (model.SetToolGroupEnabledInput, error) {
+	res, err := ec.unmarshalInputSetToolGroupEnabledInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -755,6 +1095,13 @@ func (ec *executionContext) marshalOSetToolEnabledPayload2ᚖgithubᚗcomᚋcoun
 	return ec._SetToolEnabledPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOSetToolGroupEnabledPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSetToolGroupEnabledPayload(ctx context.Context, sel ast.SelectionSet, v *model.SetToolGroupEnabledPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SetToolGroupEnabledPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOTool2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTool(ctx context.Context, sel ast.SelectionSet, v *model.Tool) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -776,6 +1123,13 @@ func (ec *executionContext) marshalOToolDenial2ᚖgithubᚗcomᚋcountersignᚋc
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOToolGroup2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐToolGroup(ctx context.Context, sel ast.SelectionSet, v *model.ToolGroup) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ToolGroup(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/skill"
 )
 
 // An object that `node` finds by its id.
@@ -86,6 +87,8 @@ type Approval struct {
 	At         time.Time `json:"at"`
 	ApproverID uuid.UUID `json:"-"`
 }
+
+func (Approval) IsNode() {}
 
 // A page of approvals.
 type ApprovalConnection struct {
@@ -171,6 +174,8 @@ type Attachment struct {
 	// When it was attached.
 	CreatedAt time.Time `json:"createdAt"`
 }
+
+func (Attachment) IsNode() {}
 
 // A page of attachments.
 type AttachmentConnection struct {
@@ -365,6 +370,26 @@ type CancelRunInput struct {
 type CancelRunPayload struct {
 	// Whether this call cancelled it; false when it had ended before. Null when refused.
 	Cancelled *bool `json:"cancelled"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// A sync to end.
+type CancelSyncInput struct {
+	// The source.
+	SourceID string `json:"sourceId"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of the sync.
+type CancelSyncPayload struct {
+	// Whether there was one to end; null when refused.
+	Cancelled *bool `json:"cancelled"`
+	// The source as it is now; null when refused.
+	Source *Source `json:"source"`
 	// Why the rules refused it; null when they did not.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
@@ -934,6 +959,26 @@ type ModelCallEvent struct {
 
 func (ModelCallEvent) IsRunEvent() {}
 
+// A move of a skill.
+type MoveSkillInput struct {
+	// The skill.
+	SkillID string `json:"skillId"`
+	// The source it is to belong to.
+	SourceID string `json:"sourceId"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The moved skill.
+type MoveSkillPayload struct {
+	// The skill; null when refused.
+	Skill *Skill `json:"skill"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // The version does not instruct.
 type NotInstructionRefusal struct {
 	// The rule's verdict, for programs.
@@ -1140,6 +1185,28 @@ type RecordReferenceInput struct {
 	ID string `json:"id"`
 }
 
+// A revision to bring back.
+type RestoreSkillRevisionInput struct {
+	// The skill.
+	SkillID string `json:"skillId"`
+	// The number of the revision whose text comes back.
+	Number int `json:"number"`
+	// The revision that the skill has now, as it was seen.
+	Revision int `json:"revision"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The skill with the text.
+type RestoreSkillRevisionPayload struct {
+	// The skill; null when refused.
+	Skill *Skill `json:"skill"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // What a reviewer has to see before deciding.
 type Review struct {
 	// The digest to post with an approval; null for a row imported without one.
@@ -1207,6 +1274,8 @@ type Revocation struct {
 	At      time.Time `json:"at"`
 	ActorID uuid.UUID `json:"-"`
 }
+
+func (Revocation) IsNode() {}
 
 // A page of revocations.
 type RevocationConnection struct {
@@ -1547,6 +1616,26 @@ type SetToolEnabledPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// The switch of a group of tools.
+type SetToolGroupEnabledInput struct {
+	// The group's name.
+	Name string `json:"name"`
+	// Whether its tools may be used.
+	Enabled bool `json:"enabled"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The switched group.
+type SetToolGroupEnabledPayload struct {
+	// The group; null when refused.
+	Group *ToolGroup `json:"group"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A setting of the installation.
 type Setting struct {
 	// Its name, such as skills.minTrustLevel.
@@ -1679,6 +1768,47 @@ type SkillFilter struct {
 	Process *bool `json:"process"`
 	// With this text in name, description or identifier.
 	Search *string `json:"search"`
+}
+
+// One text that a skill written here had.
+type SkillRevision struct {
+	// Its number, from 1.
+	Number int `json:"number"`
+	// What the skill was called.
+	Name string `json:"name"`
+	// What it said it was for.
+	Description string `json:"description"`
+	// Its text.
+	Body string `json:"body"`
+	// The tools that it declared; null when it declared none.
+	AllowedTools []string `json:"allowedTools"`
+	// Whether it guided a whole conversation.
+	Process bool `json:"process"`
+	// The version it made.
+	Digest string `json:"digest"`
+	// When.
+	At time.Time `json:"at"`
+	// The text before it; empty for the first one.
+	Before skill.Version    `json:"-"`
+	Domain library.Revision `json:"-"`
+}
+
+// A page of revisions.
+type SkillRevisionConnection struct {
+	// The revisions with their cursors.
+	Edges []*SkillRevisionEdge `json:"edges"`
+	// The revisions.
+	Nodes []*SkillRevision `json:"nodes"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A revision in a list.
+type SkillRevisionEdge struct {
+	// The place in the list.
+	Cursor string `json:"cursor"`
+	// The revision.
+	Node *SkillRevision `json:"node"`
 }
 
 // A text that configurations join to their prompts under its name. Whoever may edit snippets writes it; only a block that an administrator marked may join
@@ -2081,6 +2211,8 @@ type Token struct {
 	UserUUID  uuid.UUID  `json:"-"`
 }
 
+func (Token) IsNode() {}
+
 // A page of tokens.
 type TokenConnection struct {
 	// The tokens with their cursors.
@@ -2119,8 +2251,10 @@ type Tool struct {
 	AdminOnly bool `json:"adminOnly"`
 	// Whether it belongs to another server.
 	Remote bool `json:"remote"`
-	// The installation-wide switch.
+	// The installation-wide switch of the tool itself.
 	Enabled bool `json:"enabled"`
+	// The installation-wide switch of its group, without which its own has no effect.
+	GroupEnabled bool `json:"groupEnabled"`
 	// The JSON Schema of its arguments.
 	Schema json.RawMessage `json:"schema"`
 }
@@ -2159,6 +2293,16 @@ type ToolExplanation struct {
 	Allowed bool `json:"allowed"`
 	// The first gate that keeps it away; null when it is allowed.
 	Denial *ToolDenial `json:"denial"`
+}
+
+// A group of tools.
+type ToolGroup struct {
+	// The name under which configurations allow it.
+	Name string `json:"name"`
+	// The installation-wide switch.
+	Enabled bool `json:"enabled"`
+	// The tools in it, by name.
+	Tools []*Tool `json:"tools"`
 }
 
 // A mark to take away.
@@ -2347,6 +2491,8 @@ type UpdateSourceInput struct {
 	SourceID string `json:"sourceId"`
 	// Its name for people.
 	Title *string `json:"title"`
+	// How it is read. With another type it is a source that was never synced, and no approval matches its skills any more.
+	Type *SourceType `json:"type"`
 	// The address it is read from.
 	URL *string `json:"url"`
 	// The branch, tag or commit to read; empty for the default branch.

@@ -26,7 +26,7 @@ import (
 // fixture is a library over a memory, with a source that a test fills.
 type fixture struct {
 	*library.Library
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	clock   *clock
 	memory  *store.Store
@@ -62,7 +62,7 @@ func onBoth(t *testing.T, behaviours func(t *testing.T, setUp func(*testing.T) *
 	}
 }
 
-func furnish(t *testing.T, kept *store.Store) *fixture {
+func furnish(t testing.TB, kept *store.Store) *fixture {
 	t.Helper()
 	clock := &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	w := world.New(clock.now, rand.NewChaCha8([32]byte{1}))
@@ -193,9 +193,16 @@ func (f *fixture) audited(event audit.Event) []audit.Entry {
 // text: compare it with says.
 func (f *fixture) trail() []audit.Entry {
 	f.t.Helper()
-	entries, err := f.memory.AuditEntries(f.ctx, audit.Filter{}, audit.Page{Limit: 1000, OldestFirst: true})
-	f.ok(err)
-	return entries
+	const page = 1000
+	var all []audit.Entry
+	for p := (audit.Page{Limit: page, OldestFirst: true}); ; {
+		entries, err := f.memory.AuditEntries(f.ctx, audit.Filter{}, p)
+		f.ok(err)
+		if all = append(all, entries...); len(entries) < page {
+			return all
+		}
+		p.Beyond = &entries[page-1].Index
+	}
 }
 
 // says expects a detail of an entry, as it prints.
@@ -265,7 +272,7 @@ type files struct {
 
 // set parses contents as the skill files s1, s2, …; one that starts with a name and
 // ": " has that identifier.
-func (f *files) set(t *testing.T, contents ...string) {
+func (f *files) set(t testing.TB, contents ...string) {
 	t.Helper()
 	f.fetched = library.Fetched{Commit: "c1", Branch: "main", Reached: []string{"acme/skills"}}
 	for i, content := range contents {
@@ -273,7 +280,7 @@ func (f *files) set(t *testing.T, contents ...string) {
 	}
 }
 
-func item(t *testing.T, identifier, content string) library.Item {
+func item(t testing.TB, identifier, content string) library.Item {
 	t.Helper()
 	file, err := skill.Parse([]byte(content))
 	if err != nil {

@@ -25,7 +25,7 @@ func exportOf(lines ...string) string {
 }
 
 // row is an exported skill of the source 3, whose frontmatter says what its fields say; set overrides a field.
-func row(t *testing.T, id int, set map[string]any) string {
+func row(t testing.TB, id int, set map[string]any) string {
 	t.Helper()
 	fields := map[string]any{
 		"kind": "skill", "id": id, "source": 3, "identifier": fmt.Sprintf("s%d", id), "name": "one", "description": "Does what one does.",

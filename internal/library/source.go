@@ -29,6 +29,7 @@ type Source struct {
 	Ref                 string
 	PinnedCommit        string
 	AccessToken         string // in the clear only in memory; never readable over the API
+	HasToken            bool   // whether one is kept
 	TrustLevel          skill.TrustLevel
 	ExpectedFingerprint string
 	Enabled             bool

@@ -3,6 +3,7 @@ package library_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/fault"
@@ -82,6 +83,77 @@ func TestSyncLease(t *testing.T) {
 			}
 			if len(f.audited(audit.IngestCreated)) != 0 {
 				t.Fatal("something was stored")
+			}
+		})
+	})
+}
+
+func TestSyncOnTwoReplicas(t *testing.T) {
+	onBoth(t, func(t *testing.T, setUp func(*testing.T) *fixture) {
+		// other is a second replica: the same database, another process.
+		other := func(f *fixture) *library.Library {
+			return &library.Library{Store: f.memory, World: f.World, Accounts: f.rules, Fetcher: f.fetcher}
+		}
+		t.Run("S11 a sync that another replica cancels stops reading and stores nothing", func(t *testing.T) {
+			f := setUp(t)
+			f.LeaseCheck = time.Millisecond
+			f.fetcher.set(t, file("one", "", "One.\n"))
+			f.fetcher.during = func(ctx context.Context) {
+				was, err := other(f).CancelSync(f.ctx, f.admin, f.source.ID)
+				f.ok(err)
+				if !was {
+					t.Error("nothing was running")
+				}
+				<-ctx.Done() // and it stops
+			}
+			_, err := f.Sync(f.ctx, f.admin, f.source.ID)
+			f.refused(err, fault.SyncFailed)
+			if s := f.reload(); s.SyncError != "The sync was cancelled." || len(f.audited(audit.IngestCreated)) != 0 {
+				t.Fatalf("%+v", s)
+			}
+		})
+		t.Run("S11 a sync that is cancelled elsewhere just before it stores writes nothing", func(t *testing.T) {
+			f := setUp(t)
+			f.LeaseCheck = time.Hour
+			f.fetcher.set(t, file("one", "", "One.\n"))
+			s, err := f.BeginSync(f.ctx, f.admin, f.source.ID)
+			f.ok(err)
+			f.between.before(func() {
+				_, err := other(f).CancelSync(f.ctx, f.admin, f.source.ID)
+				f.ok(err)
+			})
+			_, err = s.Run(f.ctx)
+			f.refused(err, fault.SyncFailed)
+			if len(f.audited(audit.IngestCreated)) != 0 {
+				t.Fatal("something was stored")
+			}
+		})
+		t.Run("S11 a source that another replica syncs is refused there, and taken over once its lease is over", func(t *testing.T) {
+			f := setUp(t)
+			f.fetcher.set(t, file("one", "", "One.\n"))
+			crashed, err := other(f).BeginSync(f.ctx, f.admin, f.source.ID)
+			f.ok(err)
+			_, err = f.Sync(f.ctx, f.admin, f.source.ID)
+			f.refused(err, fault.SyncRunning)
+			f.clock.at = crashed.Until
+			if r := f.sync(); r.Loaded != 1 {
+				t.Fatalf("%+v", r)
+			}
+			_, err = crashed.Run(f.ctx)
+			f.refused(err, fault.SyncFailed)
+		})
+		t.Run("S11 the limits are settings: a lease lasts as long as a sync may", func(t *testing.T) {
+			f := setUp(t)
+			for _, seconds := range []time.Duration{time.Minute, time.Hour} {
+				f.rules.values.SyncMax = seconds
+				before := f.World.Now()
+				s, err := f.BeginSync(f.ctx, f.admin, f.source.ID)
+				f.ok(err)
+				if lasts := s.Until.Sub(before); lasts < seconds || lasts > seconds+2*time.Minute {
+					t.Fatalf("%s for a sync of %s", lasts, seconds)
+				}
+				_, err = f.CancelSync(f.ctx, f.admin, f.source.ID)
+				f.ok(err)
 			}
 		})
 	})

@@ -42,7 +42,7 @@ func (s *Store) toSource(row *ent.Source) library.Source {
 		ExpectedFingerprint: row.ExpectedFingerprint, Enabled: row.Enabled,
 		SyncStatus: library.SyncStatus(row.SyncStatus), SyncError: row.SyncError, LastSyncedAt: utc(row.LastSyncedAt),
 		HeadCommit: row.HeadCommit, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil),
-		CreatedAt: row.CreatedAt.UTC(),
+		HasToken: row.AccessToken != "", CreatedAt: row.CreatedAt.UTC(),
 	}
 }
 

@@ -51,6 +51,14 @@ func dossiers(t *testing.T, s *store.Store) {
 		}, nil)
 		v := got[0].Revocations[0]
 		same(t, v, library.Revocation{ID: v.ID, SkillID: one, Digest: "1:aa", Counter: 2, Reason: "wrong", ActorID: user, At: v.At}, nil)
+		approval, err := s.Approval(t.Context(), newest)
+		same(t, approval, a, err)
+		revocation, err := s.Revocation(t.Context(), v.ID)
+		same(t, revocation, v, err)
+		_, err = s.Approval(t.Context(), v.ID)
+		notFound(t, err)
+		_, err = s.Revocation(t.Context(), newest)
+		notFound(t, err)
 		if a.At.Before(Start) || a.At.Location() != v.At.Location() || !a.At.After(v.At) {
 			t.Fatalf("times %v and %v", a.At, v.At)
 		}

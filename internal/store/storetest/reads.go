@@ -111,7 +111,7 @@ func sources(t *testing.T, s *store.Store) {
 		V("lease_until", now), V("created_at", now))
 	want := library.Source{
 		ID: id, Title: "Skills", Type: library.Repo, URL: "https://github.com/example/skills", Ref: "main", PinnedCommit: "c",
-		AccessToken: "hush", TrustLevel: skill.Verified, ExpectedFingerprint: "f", Enabled: true, SyncStatus: library.SyncOK,
+		AccessToken: "hush", HasToken: true, TrustLevel: skill.Verified, ExpectedFingerprint: "f", Enabled: true, SyncStatus: library.SyncOK,
 		SyncError: "none", LastSyncedAt: &now, HeadCommit: "h", LeaseOwner: "w", LeaseUntil: &now, CreatedAt: now,
 	}
 	t.Run("S1 a source is read as it was written", func(t *testing.T) {
@@ -304,5 +304,8 @@ func configurations(t *testing.T, s *store.Store) {
 		r.Insert("tool_switches", V("name", "move_page"), V("enabled", true))
 		got, err := s.ToolSwitches(t.Context())
 		same(t, got, map[string]bool{"move_page": true}, err)
+		r.Insert("tool_group_switches", V("name", "content_write"), V("enabled", false))
+		groups, err := s.GroupSwitches(t.Context())
+		same(t, groups, map[tool.Group]bool{tool.GroupContentWrite: false}, err)
 	})
 }
