@@ -28,7 +28,7 @@ func TestRejectionPlaces(t *testing.T) {
 	}{
 		{"empty file", "", RejectNoFrontmatter, 1, -1},
 		{"control after a byte order mark and CRLF", "\ufeff---\r\nname: a\r\n---\r\nB\x00", RejectControlCharacter, 4, 23},
-		{"C1 control", "---\nname: a\n---\n\u0085", RejectControlCharacter, 4, 16},
+		{"control of C1", "---\nname: a\n---\n\u0085", RejectControlCharacter, 4, 16},
 		{"invalid UTF-8", "---\nname: \xff\n---\n", RejectInvalidUTF8, 2, 10},
 		{"half a character at the end", "---\nname: a\n---\n\xe2\x82", RejectInvalidUTF8, 4, 16},
 		{"lone CR in the frontmatter", "\ufeff---\nname: a\rprocess: true\n---\n", RejectControlCharacter, 2, 14},
