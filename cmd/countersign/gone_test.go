@@ -199,7 +199,7 @@ func TestDatabaseGone(t *testing.T) {
 	t.Run("R5 another program holds the SQLite file: UNAVAILABLE, and nothing is half-stored", func(t *testing.T) {
 		file := t.TempDir() + "/countersign.db"
 		s := startSite(t, demoAt("sqlite:"+file))
-		other, err := sql.Open("sqlite", "file:"+file+"?_txlock=immediate")
+		other, err := sql.Open("sqlite", "file:"+file+"?_txlock=immediate&_pragma=busy_timeout(5000)")
 		if err != nil {
 			t.Fatal(err)
 		}
