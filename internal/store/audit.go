@@ -3,12 +3,15 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"github.com/countersign/countersign/ent"
 	"github.com/countersign/countersign/ent/auditentry"
@@ -191,17 +194,15 @@ func auditTime(comparison string, with time.Time) predicate.AuditEntry {
 	}
 }
 
-// in walks along a stretch in the page's order. A column and the index are compared
-// and ordered as a pair: an equality would let PostgreSQL walk along all entries
-// instead, when it takes a value for frequent that is only old.
+// in walks along a stretch in the page's order.
 func (search auditSearch) in(within stretch, page audit.Page) predicate.AuditEntry {
 	return func(s *entsql.Selector) {
-		columns, after, before := []string{s.C(auditentry.FieldIndex)}, []any{within.after}, []any{within.before}
+		columns := []string{s.C(auditentry.FieldIndex)}
+		s.Where(entsql.And(entsql.GT(columns[0], within.after), entsql.LT(columns[0], within.before)))
 		if search.column != "" {
-			columns = append([]string{s.C(search.column)}, columns...)
-			after, before = []any{search.value, within.after}, []any{search.value, within.before}
+			columns = []string{s.C(search.column), columns[0]}
+			s.Where(entsql.P(func(b *entsql.Builder) { search.equals(b.Ident(columns[0])) }))
 		}
-		s.Where(entsql.And(entsql.CompositeGT(columns, after...), entsql.CompositeLT(columns, before...)))
 		for _, other := range search.others {
 			other(s)
 		}
@@ -213,6 +214,17 @@ func (search auditSearch) in(within stretch, page audit.Page) predicate.AuditEnt
 			}
 		}
 	}
+}
+
+// equals compares the column. For PostgreSQL the value is one of a list of one, so
+// that ordering by it is not superfluous: with an equality, the planner would walk
+// along all entries when it takes a value for frequent that is only old.
+func (search auditSearch) equals(column *entsql.Builder) {
+	if column.Dialect() != dialect.Postgres {
+		column.WriteString(" = ").Arg(search.value)
+		return
+	}
+	column.WriteString(" = ANY(").Arg(pq.StringArray{fmt.Sprint(search.value)}).WriteString(")")
 }
 
 // AuditEntry implements audit.Reader.

@@ -258,13 +258,15 @@ type node struct {
 	Table   string  `json:"Relation Name"`
 	Rows    float64 `json:"Actual Rows"`
 	Removed float64 `json:"Rows Removed by Filter"`
+	Hit     float64 `json:"Shared Hit Blocks"`
+	Read    float64 `json:"Shared Read Blocks"`
 	Plans   []node  `json:"Plans"`
 }
 
 func postgresPlan(t *testing.T, s *store.Store, a store.Asked, most float64) {
 	t.Helper()
 	var text string
-	if err := s.Writer().QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) "+a.Statement, a.Args...).Scan(&text); err != nil {
+	if err := s.Writer().QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+a.Statement, a.Args...).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
 	var plans []struct{ Plan node }
@@ -273,8 +275,8 @@ func postgresPlan(t *testing.T, s *store.Store, a store.Asked, most float64) {
 	}
 	var check func(node)
 	check = func(n node) {
-		if n.Type == "Seq Scan" || n.Rows+n.Removed > most {
-			t.Errorf("%s reads %v rows\nfor %s %v\n%s", n.Type, n.Rows+n.Removed, a.Statement, a.Args, text)
+		if n.Type == "Seq Scan" || n.Rows+n.Removed > most || n.Hit+n.Read > most {
+			t.Errorf("%s reads %v rows in %v blocks\nfor %s %v\n%s", n.Type, n.Rows+n.Removed, n.Hit+n.Read, a.Statement, a.Args, text)
 		}
 		for _, below := range n.Plans {
 			check(below)
