@@ -53,6 +53,7 @@ func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transit
 		return false, nil
 	}
 	ending, now := run.Endings[run.ReasonCancelled], a.World.Now()
+	settled, entry := a.ended(by, r.ID, run.ReasonCancelled)
 	out, err := change.One(ctx, a.Store, change.Change{
 		Updates: []change.Update{{
 			Table: runsTable, ID: r.ID,
@@ -63,12 +64,9 @@ func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transit
 				runLeaseOwner.To(""), runLeaseUntil.Null(), runFinishedAt.To(now),
 			},
 		}},
-		Run: r.ID,
-		Events: []run.Event{{Kind: run.EventSettled, At: now, Data: run.EventData{
-			Status: string(ending.Status), Outcome: string(ending.Outcome), Reason: string(run.ReasonCancelled),
-		}}},
-		Audit: []audit.Entry{audit.Record(a.World, by, audit.RunEnded).InRun(r.ID).
-			With("status", ending.Status).With("reason", run.ReasonCancelled)},
+		Run:    r.ID,
+		Events: []run.Event{settled},
+		Audit:  []audit.Entry{entry},
 	})
 	return out.Applied, err
 }

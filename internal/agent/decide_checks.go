@@ -169,6 +169,7 @@ func deciderPolicy(ctx context.Context, a *Agent, v *verdict) error {
 func (a *Agent) stopWaiting(ctx context.Context, r Run, reason run.Reason, message string, pins run.Pins) error {
 	ending, now := run.Endings[reason], a.World.Now()
 	stopNotice := notice(run.NoticeSecondApprover)
+	settled, entry := a.ended(actor.Actor{}, r.ID, reason)
 	out, err := change.One(ctx, a.Store, change.Change{
 		Updates: []change.Update{{
 			Table: runsTable, ID: r.ID,
@@ -179,12 +180,9 @@ func (a *Agent) stopWaiting(ctx context.Context, r Run, reason run.Reason, messa
 				runRequest.Null(), runState.Null(), runFinishedAt.To(now),
 			},
 		}},
-		Run: r.ID,
-		Events: append(noticeEvents(now, []run.Notice{stopNotice}), run.Event{Kind: run.EventSettled, At: now, Data: run.EventData{
-			Status: string(ending.Status), Outcome: string(ending.Outcome), Reason: string(reason),
-		}}),
-		Audit: []audit.Entry{audit.Record(a.World, actor.Actor{}, audit.RunEnded).InRun(r.ID).
-			With("status", ending.Status).With("reason", reason)},
+		Run:    r.ID,
+		Events: append(noticeEvents(now, []run.Notice{stopNotice}), settled),
+		Audit:  []audit.Entry{entry},
 	})
 	if err == nil && !out.Applied {
 		return fault.Refuse(fault.ClaimLost, "the run changed while your decision arrived; look at it again")

@@ -150,11 +150,9 @@ func (s *segment) settle(ctx context.Context, e stopped) error {
 		set = append(set, runPins.To(*e.pins))
 	}
 	events := append(e.events, noticeEvents(now, e.notices)...)
-	events = append(events, s.event(run.EventSettled, run.EventData{
-		Status: string(ending.Status), Outcome: string(ending.Outcome), Reason: string(e.reason),
-	}))
-	entry := audit.Record(a.World, s.initiator, audit.RunEnded).InRun(s.id).
-		With("status", ending.Status).With("reason", e.reason)
+	settled, entry := a.ended(s.initiator, s.id, e.reason)
+	settled.Round = s.round
+	events = append(events, settled)
 	for {
 		err := s.guarded(ctx, set, change.Change{Events: events, Audit: []audit.Entry{entry}})
 		if !fault.Is(err, fault.Unavailable) {
@@ -174,6 +172,16 @@ func (s *segment) settle(ctx context.Context, e stopped) error {
 // settlePause is how long an ending waits for a database that was gone. Nobody else
 // would end the run, so it tries until the server stops.
 const settlePause = time.Second
+
+// ended is what every ending of a run leaves behind, whoever brings it about: its last
+// event and its audit entry.
+func (a *Agent) ended(by actor.Actor, id uuid.UUID, reason run.Reason) (run.Event, audit.Entry) {
+	ending := run.Endings[reason]
+	event := run.Event{Kind: run.EventSettled, At: a.World.Now(), Data: run.EventData{
+		Status: string(ending.Status), Outcome: string(ending.Outcome), Reason: string(reason),
+	}}
+	return event, audit.Record(a.World, by, audit.RunEnded).InRun(id).With("status", ending.Status).With("reason", reason)
+}
 
 // encode is v as the store keeps it, or an internal fault.
 func encode(v any) (string, error) {
