@@ -19183,6 +19183,12 @@ type SourceMutation struct {
 	sync_error           *string
 	last_synced_at       *time.Time
 	head_commit          *string
+	files_seen           *int
+	addfiles_seen        *int
+	files_done           *int
+	addfiles_done        *int
+	files_failed         *int
+	addfiles_failed      *int
 	lease_owner          *string
 	lease_until          *time.Time
 	created_at           *time.Time
@@ -19790,6 +19796,174 @@ func (m *SourceMutation) ResetHeadCommit() {
 	m.head_commit = nil
 }
 
+// SetFilesSeen sets the "files_seen" field.
+func (m *SourceMutation) SetFilesSeen(i int) {
+	m.files_seen = &i
+	m.addfiles_seen = nil
+}
+
+// FilesSeen returns the value of the "files_seen" field in the mutation.
+func (m *SourceMutation) FilesSeen() (r int, exists bool) {
+	v := m.files_seen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFilesSeen returns the old "files_seen" field's value of the Source entity.
+// If the Source object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SourceMutation) OldFilesSeen(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFilesSeen is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFilesSeen requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFilesSeen: %w", err)
+	}
+	return oldValue.FilesSeen, nil
+}
+
+// AddFilesSeen adds i to the "files_seen" field.
+func (m *SourceMutation) AddFilesSeen(i int) {
+	if m.addfiles_seen != nil {
+		*m.addfiles_seen += i
+	} else {
+		m.addfiles_seen = &i
+	}
+}
+
+// AddedFilesSeen returns the value that was added to the "files_seen" field in this mutation.
+func (m *SourceMutation) AddedFilesSeen() (r int, exists bool) {
+	v := m.addfiles_seen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFilesSeen resets all changes to the "files_seen" field.
+func (m *SourceMutation) ResetFilesSeen() {
+	m.files_seen = nil
+	m.addfiles_seen = nil
+}
+
+// SetFilesDone sets the "files_done" field.
+func (m *SourceMutation) SetFilesDone(i int) {
+	m.files_done = &i
+	m.addfiles_done = nil
+}
+
+// FilesDone returns the value of the "files_done" field in the mutation.
+func (m *SourceMutation) FilesDone() (r int, exists bool) {
+	v := m.files_done
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFilesDone returns the old "files_done" field's value of the Source entity.
+// If the Source object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SourceMutation) OldFilesDone(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFilesDone is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFilesDone requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFilesDone: %w", err)
+	}
+	return oldValue.FilesDone, nil
+}
+
+// AddFilesDone adds i to the "files_done" field.
+func (m *SourceMutation) AddFilesDone(i int) {
+	if m.addfiles_done != nil {
+		*m.addfiles_done += i
+	} else {
+		m.addfiles_done = &i
+	}
+}
+
+// AddedFilesDone returns the value that was added to the "files_done" field in this mutation.
+func (m *SourceMutation) AddedFilesDone() (r int, exists bool) {
+	v := m.addfiles_done
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFilesDone resets all changes to the "files_done" field.
+func (m *SourceMutation) ResetFilesDone() {
+	m.files_done = nil
+	m.addfiles_done = nil
+}
+
+// SetFilesFailed sets the "files_failed" field.
+func (m *SourceMutation) SetFilesFailed(i int) {
+	m.files_failed = &i
+	m.addfiles_failed = nil
+}
+
+// FilesFailed returns the value of the "files_failed" field in the mutation.
+func (m *SourceMutation) FilesFailed() (r int, exists bool) {
+	v := m.files_failed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFilesFailed returns the old "files_failed" field's value of the Source entity.
+// If the Source object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SourceMutation) OldFilesFailed(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFilesFailed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFilesFailed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFilesFailed: %w", err)
+	}
+	return oldValue.FilesFailed, nil
+}
+
+// AddFilesFailed adds i to the "files_failed" field.
+func (m *SourceMutation) AddFilesFailed(i int) {
+	if m.addfiles_failed != nil {
+		*m.addfiles_failed += i
+	} else {
+		m.addfiles_failed = &i
+	}
+}
+
+// AddedFilesFailed returns the value that was added to the "files_failed" field in this mutation.
+func (m *SourceMutation) AddedFilesFailed() (r int, exists bool) {
+	v := m.addfiles_failed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFilesFailed resets all changes to the "files_failed" field.
+func (m *SourceMutation) ResetFilesFailed() {
+	m.files_failed = nil
+	m.addfiles_failed = nil
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (m *SourceMutation) SetLeaseOwner(s string) {
 	m.lease_owner = &s
@@ -19958,7 +20132,7 @@ func (m *SourceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SourceMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 19)
 	if m.title != nil {
 		fields = append(fields, source.FieldTitle)
 	}
@@ -19997,6 +20171,15 @@ func (m *SourceMutation) Fields() []string {
 	}
 	if m.head_commit != nil {
 		fields = append(fields, source.FieldHeadCommit)
+	}
+	if m.files_seen != nil {
+		fields = append(fields, source.FieldFilesSeen)
+	}
+	if m.files_done != nil {
+		fields = append(fields, source.FieldFilesDone)
+	}
+	if m.files_failed != nil {
+		fields = append(fields, source.FieldFilesFailed)
 	}
 	if m.lease_owner != nil {
 		fields = append(fields, source.FieldLeaseOwner)
@@ -20041,6 +20224,12 @@ func (m *SourceMutation) Field(name string) (ent.Value, bool) {
 		return m.LastSyncedAt()
 	case source.FieldHeadCommit:
 		return m.HeadCommit()
+	case source.FieldFilesSeen:
+		return m.FilesSeen()
+	case source.FieldFilesDone:
+		return m.FilesDone()
+	case source.FieldFilesFailed:
+		return m.FilesFailed()
 	case source.FieldLeaseOwner:
 		return m.LeaseOwner()
 	case source.FieldLeaseUntil:
@@ -20082,6 +20271,12 @@ func (m *SourceMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldLastSyncedAt(ctx)
 	case source.FieldHeadCommit:
 		return m.OldHeadCommit(ctx)
+	case source.FieldFilesSeen:
+		return m.OldFilesSeen(ctx)
+	case source.FieldFilesDone:
+		return m.OldFilesDone(ctx)
+	case source.FieldFilesFailed:
+		return m.OldFilesFailed(ctx)
 	case source.FieldLeaseOwner:
 		return m.OldLeaseOwner(ctx)
 	case source.FieldLeaseUntil:
@@ -20188,6 +20383,27 @@ func (m *SourceMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetHeadCommit(v)
 		return nil
+	case source.FieldFilesSeen:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFilesSeen(v)
+		return nil
+	case source.FieldFilesDone:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFilesDone(v)
+		return nil
+	case source.FieldFilesFailed:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFilesFailed(v)
+		return nil
 	case source.FieldLeaseOwner:
 		v, ok := value.(string)
 		if !ok {
@@ -20216,13 +20432,31 @@ func (m *SourceMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *SourceMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addfiles_seen != nil {
+		fields = append(fields, source.FieldFilesSeen)
+	}
+	if m.addfiles_done != nil {
+		fields = append(fields, source.FieldFilesDone)
+	}
+	if m.addfiles_failed != nil {
+		fields = append(fields, source.FieldFilesFailed)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *SourceMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case source.FieldFilesSeen:
+		return m.AddedFilesSeen()
+	case source.FieldFilesDone:
+		return m.AddedFilesDone()
+	case source.FieldFilesFailed:
+		return m.AddedFilesFailed()
+	}
 	return nil, false
 }
 
@@ -20231,6 +20465,27 @@ func (m *SourceMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *SourceMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case source.FieldFilesSeen:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFilesSeen(v)
+		return nil
+	case source.FieldFilesDone:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFilesDone(v)
+		return nil
+	case source.FieldFilesFailed:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFilesFailed(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Source numeric field %s", name)
 }
@@ -20323,6 +20578,15 @@ func (m *SourceMutation) ResetField(name string) error {
 		return nil
 	case source.FieldHeadCommit:
 		m.ResetHeadCommit()
+		return nil
+	case source.FieldFilesSeen:
+		m.ResetFilesSeen()
+		return nil
+	case source.FieldFilesDone:
+		m.ResetFilesDone()
+		return nil
+	case source.FieldFilesFailed:
+		m.ResetFilesFailed()
 		return nil
 	case source.FieldLeaseOwner:
 		m.ResetLeaseOwner()

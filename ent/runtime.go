@@ -273,6 +273,18 @@ func init() {
 	sourceDescHeadCommit := sourceFields[13].Descriptor()
 	// source.DefaultHeadCommit holds the default value on creation for the head_commit field.
 	source.DefaultHeadCommit = sourceDescHeadCommit.Default.(string)
+	// sourceDescFilesSeen is the schema descriptor for files_seen field.
+	sourceDescFilesSeen := sourceFields[14].Descriptor()
+	// source.DefaultFilesSeen holds the default value on creation for the files_seen field.
+	source.DefaultFilesSeen = sourceDescFilesSeen.Default.(int)
+	// sourceDescFilesDone is the schema descriptor for files_done field.
+	sourceDescFilesDone := sourceFields[15].Descriptor()
+	// source.DefaultFilesDone holds the default value on creation for the files_done field.
+	source.DefaultFilesDone = sourceDescFilesDone.Default.(int)
+	// sourceDescFilesFailed is the schema descriptor for files_failed field.
+	sourceDescFilesFailed := sourceFields[16].Descriptor()
+	// source.DefaultFilesFailed holds the default value on creation for the files_failed field.
+	source.DefaultFilesFailed = sourceDescFilesFailed.Default.(int)
 	tokenFields := schema.Token{}.Fields()
 	_ = tokenFields
 	// tokenDescName is the schema descriptor for name field.

@@ -44,6 +44,12 @@ type Source struct {
 	LastSyncedAt *time.Time `json:"last_synced_at,omitempty"`
 	// of the last complete sync
 	HeadCommit string `json:"head_commit,omitempty"`
+	// by the sync that runs, or by the last one (RULES S11)
+	FilesSeen int `json:"files_seen,omitempty"`
+	// of those seen
+	FilesDone int `json:"files_done,omitempty"`
+	// of those done
+	FilesFailed int `json:"files_failed,omitempty"`
 	// who syncs now (RULES S11)
 	LeaseOwner string `json:"lease_owner,omitempty"`
 	// after this anybody may take over
@@ -60,6 +66,8 @@ func (*Source) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case source.FieldEnabled:
 			values[i] = new(sql.NullBool)
+		case source.FieldFilesSeen, source.FieldFilesDone, source.FieldFilesFailed:
+			values[i] = new(sql.NullInt64)
 		case source.FieldTitle, source.FieldType, source.FieldURL, source.FieldRef, source.FieldPinnedCommit, source.FieldAccessToken, source.FieldTrustLevel, source.FieldExpectedFingerprint, source.FieldSyncStatus, source.FieldSyncError, source.FieldHeadCommit, source.FieldLeaseOwner:
 			values[i] = new(sql.NullString)
 		case source.FieldLastSyncedAt, source.FieldLeaseUntil, source.FieldCreatedAt:
@@ -166,6 +174,24 @@ func (_m *Source) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.HeadCommit = value.String
 			}
+		case source.FieldFilesSeen:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field files_seen", values[i])
+			} else if value.Valid {
+				_m.FilesSeen = int(value.Int64)
+			}
+		case source.FieldFilesDone:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field files_done", values[i])
+			} else if value.Valid {
+				_m.FilesDone = int(value.Int64)
+			}
+		case source.FieldFilesFailed:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field files_failed", values[i])
+			} else if value.Valid {
+				_m.FilesFailed = int(value.Int64)
+			}
 		case source.FieldLeaseOwner:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field lease_owner", values[i])
@@ -260,6 +286,15 @@ func (_m *Source) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("head_commit=")
 	builder.WriteString(_m.HeadCommit)
+	builder.WriteString(", ")
+	builder.WriteString("files_seen=")
+	builder.WriteString(fmt.Sprintf("%v", _m.FilesSeen))
+	builder.WriteString(", ")
+	builder.WriteString("files_done=")
+	builder.WriteString(fmt.Sprintf("%v", _m.FilesDone))
+	builder.WriteString(", ")
+	builder.WriteString("files_failed=")
+	builder.WriteString(fmt.Sprintf("%v", _m.FilesFailed))
 	builder.WriteString(", ")
 	builder.WriteString("lease_owner=")
 	builder.WriteString(_m.LeaseOwner)

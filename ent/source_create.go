@@ -171,6 +171,48 @@ func (_c *SourceCreate) SetNillableHeadCommit(v *string) *SourceCreate {
 	return _c
 }
 
+// SetFilesSeen sets the "files_seen" field.
+func (_c *SourceCreate) SetFilesSeen(v int) *SourceCreate {
+	_c.mutation.SetFilesSeen(v)
+	return _c
+}
+
+// SetNillableFilesSeen sets the "files_seen" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableFilesSeen(v *int) *SourceCreate {
+	if v != nil {
+		_c.SetFilesSeen(*v)
+	}
+	return _c
+}
+
+// SetFilesDone sets the "files_done" field.
+func (_c *SourceCreate) SetFilesDone(v int) *SourceCreate {
+	_c.mutation.SetFilesDone(v)
+	return _c
+}
+
+// SetNillableFilesDone sets the "files_done" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableFilesDone(v *int) *SourceCreate {
+	if v != nil {
+		_c.SetFilesDone(*v)
+	}
+	return _c
+}
+
+// SetFilesFailed sets the "files_failed" field.
+func (_c *SourceCreate) SetFilesFailed(v int) *SourceCreate {
+	_c.mutation.SetFilesFailed(v)
+	return _c
+}
+
+// SetNillableFilesFailed sets the "files_failed" field if the given value is not nil.
+func (_c *SourceCreate) SetNillableFilesFailed(v *int) *SourceCreate {
+	if v != nil {
+		_c.SetFilesFailed(*v)
+	}
+	return _c
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (_c *SourceCreate) SetLeaseOwner(v string) *SourceCreate {
 	_c.mutation.SetLeaseOwner(v)
@@ -274,6 +316,18 @@ func (_c *SourceCreate) defaults() {
 		v := source.DefaultHeadCommit
 		_c.mutation.SetHeadCommit(v)
 	}
+	if _, ok := _c.mutation.FilesSeen(); !ok {
+		v := source.DefaultFilesSeen
+		_c.mutation.SetFilesSeen(v)
+	}
+	if _, ok := _c.mutation.FilesDone(); !ok {
+		v := source.DefaultFilesDone
+		_c.mutation.SetFilesDone(v)
+	}
+	if _, ok := _c.mutation.FilesFailed(); !ok {
+		v := source.DefaultFilesFailed
+		_c.mutation.SetFilesFailed(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -310,6 +364,15 @@ func (_c *SourceCreate) check() error {
 	}
 	if _, ok := _c.mutation.HeadCommit(); !ok {
 		return &ValidationError{Name: "head_commit", err: errors.New(`ent: missing required field "Source.head_commit"`)}
+	}
+	if _, ok := _c.mutation.FilesSeen(); !ok {
+		return &ValidationError{Name: "files_seen", err: errors.New(`ent: missing required field "Source.files_seen"`)}
+	}
+	if _, ok := _c.mutation.FilesDone(); !ok {
+		return &ValidationError{Name: "files_done", err: errors.New(`ent: missing required field "Source.files_done"`)}
+	}
+	if _, ok := _c.mutation.FilesFailed(); !ok {
+		return &ValidationError{Name: "files_failed", err: errors.New(`ent: missing required field "Source.files_failed"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Source.created_at"`)}
@@ -400,6 +463,18 @@ func (_c *SourceCreate) createSpec() (*Source, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.HeadCommit(); ok {
 		_spec.SetField(source.FieldHeadCommit, field.TypeString, value)
 		_node.HeadCommit = value
+	}
+	if value, ok := _c.mutation.FilesSeen(); ok {
+		_spec.SetField(source.FieldFilesSeen, field.TypeInt, value)
+		_node.FilesSeen = value
+	}
+	if value, ok := _c.mutation.FilesDone(); ok {
+		_spec.SetField(source.FieldFilesDone, field.TypeInt, value)
+		_node.FilesDone = value
+	}
+	if value, ok := _c.mutation.FilesFailed(); ok {
+		_spec.SetField(source.FieldFilesFailed, field.TypeInt, value)
+		_node.FilesFailed = value
 	}
 	if value, ok := _c.mutation.LeaseOwner(); ok {
 		_spec.SetField(source.FieldLeaseOwner, field.TypeString, value)

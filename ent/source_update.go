@@ -222,6 +222,69 @@ func (_u *SourceUpdate) SetNillableHeadCommit(v *string) *SourceUpdate {
 	return _u
 }
 
+// SetFilesSeen sets the "files_seen" field.
+func (_u *SourceUpdate) SetFilesSeen(v int) *SourceUpdate {
+	_u.mutation.ResetFilesSeen()
+	_u.mutation.SetFilesSeen(v)
+	return _u
+}
+
+// SetNillableFilesSeen sets the "files_seen" field if the given value is not nil.
+func (_u *SourceUpdate) SetNillableFilesSeen(v *int) *SourceUpdate {
+	if v != nil {
+		_u.SetFilesSeen(*v)
+	}
+	return _u
+}
+
+// AddFilesSeen adds value to the "files_seen" field.
+func (_u *SourceUpdate) AddFilesSeen(v int) *SourceUpdate {
+	_u.mutation.AddFilesSeen(v)
+	return _u
+}
+
+// SetFilesDone sets the "files_done" field.
+func (_u *SourceUpdate) SetFilesDone(v int) *SourceUpdate {
+	_u.mutation.ResetFilesDone()
+	_u.mutation.SetFilesDone(v)
+	return _u
+}
+
+// SetNillableFilesDone sets the "files_done" field if the given value is not nil.
+func (_u *SourceUpdate) SetNillableFilesDone(v *int) *SourceUpdate {
+	if v != nil {
+		_u.SetFilesDone(*v)
+	}
+	return _u
+}
+
+// AddFilesDone adds value to the "files_done" field.
+func (_u *SourceUpdate) AddFilesDone(v int) *SourceUpdate {
+	_u.mutation.AddFilesDone(v)
+	return _u
+}
+
+// SetFilesFailed sets the "files_failed" field.
+func (_u *SourceUpdate) SetFilesFailed(v int) *SourceUpdate {
+	_u.mutation.ResetFilesFailed()
+	_u.mutation.SetFilesFailed(v)
+	return _u
+}
+
+// SetNillableFilesFailed sets the "files_failed" field if the given value is not nil.
+func (_u *SourceUpdate) SetNillableFilesFailed(v *int) *SourceUpdate {
+	if v != nil {
+		_u.SetFilesFailed(*v)
+	}
+	return _u
+}
+
+// AddFilesFailed adds value to the "files_failed" field.
+func (_u *SourceUpdate) AddFilesFailed(v int) *SourceUpdate {
+	_u.mutation.AddFilesFailed(v)
+	return _u
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (_u *SourceUpdate) SetLeaseOwner(v string) *SourceUpdate {
 	_u.mutation.SetLeaseOwner(v)
@@ -361,6 +424,24 @@ func (_u *SourceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.HeadCommit(); ok {
 		_spec.SetField(source.FieldHeadCommit, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.FilesSeen(); ok {
+		_spec.SetField(source.FieldFilesSeen, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedFilesSeen(); ok {
+		_spec.AddField(source.FieldFilesSeen, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.FilesDone(); ok {
+		_spec.SetField(source.FieldFilesDone, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedFilesDone(); ok {
+		_spec.AddField(source.FieldFilesDone, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.FilesFailed(); ok {
+		_spec.SetField(source.FieldFilesFailed, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedFilesFailed(); ok {
+		_spec.AddField(source.FieldFilesFailed, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.LeaseOwner(); ok {
 		_spec.SetField(source.FieldLeaseOwner, field.TypeString, value)
@@ -591,6 +672,69 @@ func (_u *SourceUpdateOne) SetNillableHeadCommit(v *string) *SourceUpdateOne {
 	return _u
 }
 
+// SetFilesSeen sets the "files_seen" field.
+func (_u *SourceUpdateOne) SetFilesSeen(v int) *SourceUpdateOne {
+	_u.mutation.ResetFilesSeen()
+	_u.mutation.SetFilesSeen(v)
+	return _u
+}
+
+// SetNillableFilesSeen sets the "files_seen" field if the given value is not nil.
+func (_u *SourceUpdateOne) SetNillableFilesSeen(v *int) *SourceUpdateOne {
+	if v != nil {
+		_u.SetFilesSeen(*v)
+	}
+	return _u
+}
+
+// AddFilesSeen adds value to the "files_seen" field.
+func (_u *SourceUpdateOne) AddFilesSeen(v int) *SourceUpdateOne {
+	_u.mutation.AddFilesSeen(v)
+	return _u
+}
+
+// SetFilesDone sets the "files_done" field.
+func (_u *SourceUpdateOne) SetFilesDone(v int) *SourceUpdateOne {
+	_u.mutation.ResetFilesDone()
+	_u.mutation.SetFilesDone(v)
+	return _u
+}
+
+// SetNillableFilesDone sets the "files_done" field if the given value is not nil.
+func (_u *SourceUpdateOne) SetNillableFilesDone(v *int) *SourceUpdateOne {
+	if v != nil {
+		_u.SetFilesDone(*v)
+	}
+	return _u
+}
+
+// AddFilesDone adds value to the "files_done" field.
+func (_u *SourceUpdateOne) AddFilesDone(v int) *SourceUpdateOne {
+	_u.mutation.AddFilesDone(v)
+	return _u
+}
+
+// SetFilesFailed sets the "files_failed" field.
+func (_u *SourceUpdateOne) SetFilesFailed(v int) *SourceUpdateOne {
+	_u.mutation.ResetFilesFailed()
+	_u.mutation.SetFilesFailed(v)
+	return _u
+}
+
+// SetNillableFilesFailed sets the "files_failed" field if the given value is not nil.
+func (_u *SourceUpdateOne) SetNillableFilesFailed(v *int) *SourceUpdateOne {
+	if v != nil {
+		_u.SetFilesFailed(*v)
+	}
+	return _u
+}
+
+// AddFilesFailed adds value to the "files_failed" field.
+func (_u *SourceUpdateOne) AddFilesFailed(v int) *SourceUpdateOne {
+	_u.mutation.AddFilesFailed(v)
+	return _u
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (_u *SourceUpdateOne) SetLeaseOwner(v string) *SourceUpdateOne {
 	_u.mutation.SetLeaseOwner(v)
@@ -760,6 +904,24 @@ func (_u *SourceUpdateOne) sqlSave(ctx context.Context) (_node *Source, err erro
 	}
 	if value, ok := _u.mutation.HeadCommit(); ok {
 		_spec.SetField(source.FieldHeadCommit, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.FilesSeen(); ok {
+		_spec.SetField(source.FieldFilesSeen, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedFilesSeen(); ok {
+		_spec.AddField(source.FieldFilesSeen, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.FilesDone(); ok {
+		_spec.SetField(source.FieldFilesDone, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedFilesDone(); ok {
+		_spec.AddField(source.FieldFilesDone, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.FilesFailed(); ok {
+		_spec.SetField(source.FieldFilesFailed, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedFilesFailed(); ok {
+		_spec.AddField(source.FieldFilesFailed, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.LeaseOwner(); ok {
 		_spec.SetField(source.FieldLeaseOwner, field.TypeString, value)

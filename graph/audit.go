@@ -131,7 +131,7 @@ func (r *Resolver) follow(ctx context.Context, filter audit.Filter, after int64)
 				}
 				after = e.Index
 			}
-			if len(entries) < followBatch && !wait(nil) {
+			if len(entries) < followBatch && !wait() {
 				return
 			}
 		}
@@ -139,17 +139,16 @@ func (r *Resolver) follow(ctx context.Context, filter audit.Filter, after int64)
 }
 
 // listen returns a function that waits until a topic rang, another channel says so, or a while passed, and is false when the client is gone.
-func (r *Resolver) listen(ctx context.Context, topic change.Topic) (wait func(other <-chan struct{}) bool, stop func()) {
+func (r *Resolver) listen(ctx context.Context, topic change.Topic) (wait func() bool, stop func()) {
 	var rings <-chan struct{}
 	stopBell := func() {}
 	if r.Bell != nil {
 		rings, stopBell = r.Bell.Listen(topic)
 	}
 	heal := time.NewTicker(healEvery)
-	wait = func(other <-chan struct{}) bool {
+	wait = func() bool {
 		select {
 		case <-rings:
-		case <-other:
 		case <-heal.C:
 		case <-ctx.Done():
 			return false

@@ -188,10 +188,9 @@ func (r *ring) Listen(...change.Topic) (<-chan struct{}, func()) { return r.rung
 func TestSyncProgress(t *testing.T) {
 	lease := time.Now().Add(time.Hour)
 	source := library.Source{ID: uuid.New(), SyncStatus: library.Syncing, LeaseUntil: &lease}
-	feed := &SyncFeed{}
-	feed.SyncProgressed(library.SyncProgress{SourceID: source.ID, Progress: library.Progress{Seen: 3, Done: 1}})
-	f := &fakeLibrary{source: source}
-	rooms := Rooms{Library: f.library(), Syncs: feed}
+	source.Progress = library.Progress{Seen: 3, Done: 1}
+	f, bell := &fakeLibrary{source: source}, &ring{make(chan struct{})}
+	rooms := Rooms{Library: f.library(), Bell: bell}
 	watch := func(t *testing.T, by actor.Actor) *asking {
 		return ask(t, t.Context(), rooms, by, `subscription($id: ID!) { syncProgress(sourceId: $id) { status seen done errors } }`,
 			map[string]any{"id": sourceKind.id(source.ID)})
@@ -207,16 +206,14 @@ func TestSyncProgress(t *testing.T) {
 			}
 		}
 		want("SYNCING", 3, 1)
-		feed.SyncProgressed(library.SyncProgress{SourceID: source.ID, Progress: library.Progress{Seen: 3, Done: 3}})
+		f.set(library.Syncing, library.Progress{Seen: 3, Done: 3})
+		bell.rung <- struct{}{}
 		want("SYNCING", 3, 3)
-		f.setStatus(library.SyncOK)
-		feed.SyncProgressed(library.SyncProgress{SourceID: source.ID, Progress: library.Progress{Seen: 3, Done: 3}, Finished: true})
+		f.set(library.SyncOK, library.Progress{Seen: 3, Done: 3})
+		bell.rung <- struct{}{}
 		want("OK", 3, 3)
 		if more := a.next(); more != nil {
 			t.Errorf("it goes on: %v", more)
-		}
-		if len(feed.latest) != 0 {
-			t.Errorf("the feed remembers %d syncs that ended", len(feed.latest))
 		}
 	})
 	t.Run("needs skill:read", func(t *testing.T) {

@@ -173,10 +173,10 @@ func (f *fakeLibrary) Source(context.Context, uuid.UUID) (library.Source, error)
 	return f.source, nil
 }
 
-func (f *fakeLibrary) setStatus(s library.SyncStatus) {
+func (f *fakeLibrary) set(s library.SyncStatus, p library.Progress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.source.SyncStatus = s
+	f.source.SyncStatus, f.source.Progress = s, p
 }
 
 func (f *fakeLibrary) count() {

@@ -56,8 +56,6 @@ type Rooms struct {
 
 	// Bell wakes subscriptions to the audit trail and to syncs; without one they look again now and then.
 	Bell agent.Bell
-	// Syncs tells how the syncs of this process go on; without it a subscription sees only where a sync stands.
-	Syncs *SyncFeed
 }
 
 // Resolver is the root of the resolvers. It is safe for concurrent use when its rooms are.

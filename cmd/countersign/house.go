@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 
-	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
@@ -37,13 +36,12 @@ type house struct {
 	tools   *tool.Registry
 	agent   *agent.Agent
 	auth    *auth.Auth
-	syncs   *graph.SyncFeed
 	proofs  *audit.Log
 }
 
 // open builds the house. Whoever opened it closes it.
 func open(ctx context.Context, c config, log *slog.Logger, o store.Options) (*house, error) {
-	h := &house{config: c, log: log, world: world.Real(), bell: &live.Hub{}, syncs: &graph.SyncFeed{}}
+	h := &house{config: c, log: log, world: world.Real(), bell: &live.Hub{}}
 	keys, err := store.ParseKeys(c.EncryptionKey)
 	if err != nil {
 		return nil, fmt.Errorf("COUNTERSIGN_ENCRYPTION_KEY: %w", err)
@@ -77,7 +75,7 @@ func (h *house) furnish() error {
 	h.tools = tools
 	h.library = &library.Library{
 		Store: h.store, World: h.world, Accounts: h.access,
-		Fetcher: ingest.New(host).Beside(h.config.GitHubHosts...), EnterpriseHosts: h.config.GitHubHosts, Watcher: h.syncs,
+		Fetcher: ingest.New(host).Beside(h.config.GitHubHosts...), EnterpriseHosts: h.config.GitHubHosts,
 		KnownTool: func(name string) bool {
 			_, known := tools.Spec(name)
 			return known

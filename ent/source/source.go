@@ -37,6 +37,12 @@ const (
 	FieldLastSyncedAt = "last_synced_at"
 	// FieldHeadCommit holds the string denoting the head_commit field in the database.
 	FieldHeadCommit = "head_commit"
+	// FieldFilesSeen holds the string denoting the files_seen field in the database.
+	FieldFilesSeen = "files_seen"
+	// FieldFilesDone holds the string denoting the files_done field in the database.
+	FieldFilesDone = "files_done"
+	// FieldFilesFailed holds the string denoting the files_failed field in the database.
+	FieldFilesFailed = "files_failed"
 	// FieldLeaseOwner holds the string denoting the lease_owner field in the database.
 	FieldLeaseOwner = "lease_owner"
 	// FieldLeaseUntil holds the string denoting the lease_until field in the database.
@@ -63,6 +69,9 @@ var Columns = []string{
 	FieldSyncError,
 	FieldLastSyncedAt,
 	FieldHeadCommit,
+	FieldFilesSeen,
+	FieldFilesDone,
+	FieldFilesFailed,
 	FieldLeaseOwner,
 	FieldLeaseUntil,
 	FieldCreatedAt,
@@ -93,6 +102,12 @@ var (
 	DefaultSyncError string
 	// DefaultHeadCommit holds the default value on creation for the "head_commit" field.
 	DefaultHeadCommit string
+	// DefaultFilesSeen holds the default value on creation for the "files_seen" field.
+	DefaultFilesSeen int
+	// DefaultFilesDone holds the default value on creation for the "files_done" field.
+	DefaultFilesDone int
+	// DefaultFilesFailed holds the default value on creation for the "files_failed" field.
+	DefaultFilesFailed int
 )
 
 // OrderOption defines the ordering options for the Source queries.
@@ -166,6 +181,21 @@ func ByLastSyncedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByHeadCommit orders the results by the head_commit field.
 func ByHeadCommit(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHeadCommit, opts...).ToFunc()
+}
+
+// ByFilesSeen orders the results by the files_seen field.
+func ByFilesSeen(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFilesSeen, opts...).ToFunc()
+}
+
+// ByFilesDone orders the results by the files_done field.
+func ByFilesDone(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFilesDone, opts...).ToFunc()
+}
+
+// ByFilesFailed orders the results by the files_failed field.
+func ByFilesFailed(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFilesFailed, opts...).ToFunc()
 }
 
 // ByLeaseOwner orders the results by the lease_owner field.

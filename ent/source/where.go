@@ -120,6 +120,21 @@ func HeadCommit(v string) predicate.Source {
 	return predicate.Source(sql.FieldEQ(FieldHeadCommit, v))
 }
 
+// FilesSeen applies equality check predicate on the "files_seen" field. It's identical to FilesSeenEQ.
+func FilesSeen(v int) predicate.Source {
+	return predicate.Source(sql.FieldEQ(FieldFilesSeen, v))
+}
+
+// FilesDone applies equality check predicate on the "files_done" field. It's identical to FilesDoneEQ.
+func FilesDone(v int) predicate.Source {
+	return predicate.Source(sql.FieldEQ(FieldFilesDone, v))
+}
+
+// FilesFailed applies equality check predicate on the "files_failed" field. It's identical to FilesFailedEQ.
+func FilesFailed(v int) predicate.Source {
+	return predicate.Source(sql.FieldEQ(FieldFilesFailed, v))
+}
+
 // LeaseOwner applies equality check predicate on the "lease_owner" field. It's identical to LeaseOwnerEQ.
 func LeaseOwner(v string) predicate.Source {
 	return predicate.Source(sql.FieldEQ(FieldLeaseOwner, v))
@@ -918,6 +933,126 @@ func HeadCommitEqualFold(v string) predicate.Source {
 // HeadCommitContainsFold applies the ContainsFold predicate on the "head_commit" field.
 func HeadCommitContainsFold(v string) predicate.Source {
 	return predicate.Source(sql.FieldContainsFold(FieldHeadCommit, v))
+}
+
+// FilesSeenEQ applies the EQ predicate on the "files_seen" field.
+func FilesSeenEQ(v int) predicate.Source {
+	return predicate.Source(sql.FieldEQ(FieldFilesSeen, v))
+}
+
+// FilesSeenNEQ applies the NEQ predicate on the "files_seen" field.
+func FilesSeenNEQ(v int) predicate.Source {
+	return predicate.Source(sql.FieldNEQ(FieldFilesSeen, v))
+}
+
+// FilesSeenIn applies the In predicate on the "files_seen" field.
+func FilesSeenIn(vs ...int) predicate.Source {
+	return predicate.Source(sql.FieldIn(FieldFilesSeen, vs...))
+}
+
+// FilesSeenNotIn applies the NotIn predicate on the "files_seen" field.
+func FilesSeenNotIn(vs ...int) predicate.Source {
+	return predicate.Source(sql.FieldNotIn(FieldFilesSeen, vs...))
+}
+
+// FilesSeenGT applies the GT predicate on the "files_seen" field.
+func FilesSeenGT(v int) predicate.Source {
+	return predicate.Source(sql.FieldGT(FieldFilesSeen, v))
+}
+
+// FilesSeenGTE applies the GTE predicate on the "files_seen" field.
+func FilesSeenGTE(v int) predicate.Source {
+	return predicate.Source(sql.FieldGTE(FieldFilesSeen, v))
+}
+
+// FilesSeenLT applies the LT predicate on the "files_seen" field.
+func FilesSeenLT(v int) predicate.Source {
+	return predicate.Source(sql.FieldLT(FieldFilesSeen, v))
+}
+
+// FilesSeenLTE applies the LTE predicate on the "files_seen" field.
+func FilesSeenLTE(v int) predicate.Source {
+	return predicate.Source(sql.FieldLTE(FieldFilesSeen, v))
+}
+
+// FilesDoneEQ applies the EQ predicate on the "files_done" field.
+func FilesDoneEQ(v int) predicate.Source {
+	return predicate.Source(sql.FieldEQ(FieldFilesDone, v))
+}
+
+// FilesDoneNEQ applies the NEQ predicate on the "files_done" field.
+func FilesDoneNEQ(v int) predicate.Source {
+	return predicate.Source(sql.FieldNEQ(FieldFilesDone, v))
+}
+
+// FilesDoneIn applies the In predicate on the "files_done" field.
+func FilesDoneIn(vs ...int) predicate.Source {
+	return predicate.Source(sql.FieldIn(FieldFilesDone, vs...))
+}
+
+// FilesDoneNotIn applies the NotIn predicate on the "files_done" field.
+func FilesDoneNotIn(vs ...int) predicate.Source {
+	return predicate.Source(sql.FieldNotIn(FieldFilesDone, vs...))
+}
+
+// FilesDoneGT applies the GT predicate on the "files_done" field.
+func FilesDoneGT(v int) predicate.Source {
+	return predicate.Source(sql.FieldGT(FieldFilesDone, v))
+}
+
+// FilesDoneGTE applies the GTE predicate on the "files_done" field.
+func FilesDoneGTE(v int) predicate.Source {
+	return predicate.Source(sql.FieldGTE(FieldFilesDone, v))
+}
+
+// FilesDoneLT applies the LT predicate on the "files_done" field.
+func FilesDoneLT(v int) predicate.Source {
+	return predicate.Source(sql.FieldLT(FieldFilesDone, v))
+}
+
+// FilesDoneLTE applies the LTE predicate on the "files_done" field.
+func FilesDoneLTE(v int) predicate.Source {
+	return predicate.Source(sql.FieldLTE(FieldFilesDone, v))
+}
+
+// FilesFailedEQ applies the EQ predicate on the "files_failed" field.
+func FilesFailedEQ(v int) predicate.Source {
+	return predicate.Source(sql.FieldEQ(FieldFilesFailed, v))
+}
+
+// FilesFailedNEQ applies the NEQ predicate on the "files_failed" field.
+func FilesFailedNEQ(v int) predicate.Source {
+	return predicate.Source(sql.FieldNEQ(FieldFilesFailed, v))
+}
+
+// FilesFailedIn applies the In predicate on the "files_failed" field.
+func FilesFailedIn(vs ...int) predicate.Source {
+	return predicate.Source(sql.FieldIn(FieldFilesFailed, vs...))
+}
+
+// FilesFailedNotIn applies the NotIn predicate on the "files_failed" field.
+func FilesFailedNotIn(vs ...int) predicate.Source {
+	return predicate.Source(sql.FieldNotIn(FieldFilesFailed, vs...))
+}
+
+// FilesFailedGT applies the GT predicate on the "files_failed" field.
+func FilesFailedGT(v int) predicate.Source {
+	return predicate.Source(sql.FieldGT(FieldFilesFailed, v))
+}
+
+// FilesFailedGTE applies the GTE predicate on the "files_failed" field.
+func FilesFailedGTE(v int) predicate.Source {
+	return predicate.Source(sql.FieldGTE(FieldFilesFailed, v))
+}
+
+// FilesFailedLT applies the LT predicate on the "files_failed" field.
+func FilesFailedLT(v int) predicate.Source {
+	return predicate.Source(sql.FieldLT(FieldFilesFailed, v))
+}
+
+// FilesFailedLTE applies the LTE predicate on the "files_failed" field.
+func FilesFailedLTE(v int) predicate.Source {
+	return predicate.Source(sql.FieldLTE(FieldFilesFailed, v))
 }
 
 // LeaseOwnerEQ applies the EQ predicate on the "lease_owner" field.

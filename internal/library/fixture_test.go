@@ -33,7 +33,6 @@ type fixture struct {
 	between *interleaved
 	fetcher *files
 	rules   *rules
-	watched *watched
 
 	admin, approver, author, reader actor.Actor
 	source                          library.Source
@@ -70,7 +69,7 @@ func furnish(t testing.TB, kept *store.Store) *fixture {
 		return actor.Actor{ID: w.NewID(), Name: name, Kind: actor.Person, Granted: granted}
 	}
 	f := &fixture{
-		t: t, clock: clock, ctx: context.Background(), memory: kept, fetcher: &files{}, watched: &watched{},
+		t: t, clock: clock, ctx: context.Background(), memory: kept, fetcher: &files{},
 		rules: &rules{values: access.Values{
 			MinTrustLevel: skill.Untrusted, InstructionTrustLevel: skill.Verified, SkillMaxBytes: 24000, SyncMaxFiles: 500, SyncMax: 2 * time.Minute,
 		}},
@@ -81,7 +80,7 @@ func furnish(t testing.TB, kept *store.Store) *fixture {
 	f.admin.Administrator = true
 	f.rules.users = []actor.Actor{f.admin, f.approver, f.author, f.reader}
 	f.between = &interleaved{Store: f.memory}
-	f.Library = &library.Library{Store: f.between, Fetcher: f.fetcher, World: w, Accounts: f.rules, Watcher: f.watched}
+	f.Library = &library.Library{Store: f.between, Fetcher: f.fetcher, World: w, Accounts: f.rules}
 	f.source = f.newSource(library.Repo, "https://github.com/acme/skills", skill.Verified)
 	return f
 }
@@ -265,7 +264,8 @@ func (i *interleaved) Apply(ctx context.Context, changes ...change.Change) ([]ch
 type files struct {
 	fetched library.Fetched
 	err     error
-	during  func(ctx context.Context) // called while it fetches
+	between func()                    // called after each file but the last
+	during  func(ctx context.Context) // called once all are read
 	calls   []library.Origin
 	limits  library.FetchLimits
 }
@@ -300,6 +300,9 @@ func (f *files) Fetch(ctx context.Context, from library.Origin, limits library.F
 	f.calls, f.limits = append(f.calls, from), limits
 	for i := range f.fetched.Items {
 		progress(library.Progress{Seen: len(f.fetched.Items), Done: i + 1})
+		if f.between != nil && i+1 < len(f.fetched.Items) {
+			f.between()
+		}
 	}
 	if f.during != nil {
 		f.during(ctx)
@@ -326,10 +329,6 @@ func (r *rules) Actor(_ context.Context, id uuid.UUID) (actor.Actor, error) {
 	}
 	return actor.Actor{}, fault.New(fault.NotFound, "There is no such user.")
 }
-
-type watched struct{ seen []library.SyncProgress }
-
-func (w *watched) SyncProgressed(p library.SyncProgress) { w.seen = append(w.seen, p) }
 
 // file is a skill file with a name, more frontmatter, and a body.
 func file(name, more, body string) string {

@@ -46,10 +46,9 @@ type Library struct {
 	// EnterpriseHosts are the hosts beside github.com that a source's URL may name, in
 	// lower case (RULES S2).
 	EnterpriseHosts []string
-	// Watcher hears how syncs go on; nil hears nothing.
-	Watcher SyncWatcher
-	// LeaseCheck is how often a sync looks whether another replica cancelled it; 0 is a second.
-	LeaseCheck time.Duration
+	// SyncPulse is how often a sync stores how far it is and looks whether another
+	// replica cancelled it; 0 is half a second.
+	SyncPulse time.Duration
 	// CheckProvider refuses a provider whose settings no client could use; nil accepts all.
 	CheckProvider func(Provider) error
 	// KnownTool tells the tools that exist; nil knows all.

@@ -36,7 +36,8 @@ type Source struct {
 	SyncStatus          SyncStatus
 	SyncError           string
 	LastSyncedAt        *time.Time
-	HeadCommit          string // of the last complete sync
+	HeadCommit          string   // of the last complete sync
+	Progress            Progress // of the sync that runs, else of the last one
 	// LeaseOwner and LeaseUntil say who syncs now (RULES S11); after LeaseUntil anybody
 	// may take over.
 	LeaseOwner string

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,23 +15,6 @@ import (
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
 )
-
-// SyncWatcher hears how a sync goes on, on the goroutine that runs it and in order.
-// It must not block: what it cannot take it drops, since every value replaces the one before.
-type SyncWatcher interface {
-	SyncProgressed(SyncProgress)
-}
-
-// SyncProgress is how far a sync has come.
-type SyncProgress struct {
-	SourceID uuid.UUID
-	Progress
-	// Finished is set on the last value; Report is set with it when the sync was
-	// stored, Failure when it was not.
-	Finished bool
-	Report   *Report
-	Failure  string
-}
 
 // SyncHolder is the detail of a SYNC_RUNNING: who syncs, and until when at the
 // latest.
@@ -67,6 +51,8 @@ type SyncRun struct {
 	owner   string
 	max     time.Duration
 	files   int
+
+	progress atomic.Pointer[Progress] // the newest; nil until the first file
 }
 
 // BeginSync takes a source's lease, across replicas (RULES S11). A lease that ended
@@ -93,7 +79,7 @@ func (l *Library) BeginSync(ctx context.Context, by actor.Actor, sourceID uuid.U
 		return change.Change{
 			Updates: []change.Update{{
 				Table: sourcesTable, ID: sourceID, If: []change.Value{sourceLeaseOwner.Is(source.LeaseOwner), sourceLeaseUntil.Maybe(source.LeaseUntil)},
-				Set: []change.Value{sourceLeaseOwner.To(s.owner), sourceLeaseUntil.To(s.Until), sourceSyncStatus.To(Syncing)},
+				Set: append(s.counts(), sourceLeaseOwner.To(s.owner), sourceLeaseUntil.To(s.Until), sourceSyncStatus.To(Syncing)),
 			}},
 			Ring: []change.Topic{change.SourceTopic(sourceID)},
 		}, nil
@@ -130,15 +116,11 @@ func (s *SyncRun) Run(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.max)
 	defer cancel()
 	defer l.register(s.SourceID, cancel)()
-	defer s.watch(ctx, cancel)()
-
-	last := SyncProgress{SourceID: s.SourceID}
+	pulse := s.pulse(ctx, cancel)
 	fetched, err := l.Fetcher.Fetch(ctx, Origin{
 		Type: s.source.Type, URL: s.source.URL, Ref: s.source.Ref, PinnedCommit: s.source.PinnedCommit, Token: s.source.AccessToken,
-	}, FetchLimits{Files: s.files}, func(p Progress) {
-		last.Progress = p
-		l.progressed(last)
-	})
+	}, FetchLimits{Files: s.files}, func(p Progress) { s.progress.Store(&p) })
+	pulse()
 	var report Report
 	if err == nil {
 		// What was read completely is stored, even if the caller has gone.
@@ -146,22 +128,17 @@ func (s *SyncRun) Run(ctx context.Context) (Report, error) {
 	} else if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fault.Wrap(fault.Unavailable, err, "It took longer than %s (setting sync.maxSeconds).", s.max)
 	}
-	last.Finished = true
 	if err != nil {
-		err = s.fail(context.WithoutCancel(ctx), err)
-		last.Failure = reasonOf(err)
-		l.progressed(last)
-		return Report{}, err
+		return Report{}, s.fail(context.WithoutCancel(ctx), err)
 	}
-	last.Report = &report
-	l.progressed(last)
 	return report, nil
 }
 
-// watch stops the reading soon after the lease was lost, which is how a replica that
-// does not run the sync cancels it. The returned function ends the watch.
-func (s *SyncRun) watch(ctx context.Context, cancel context.CancelFunc) (done func()) {
-	tick := time.NewTicker(cmp.Or(s.library.LeaseCheck, time.Second))
+// pulse stores how far the sync is, for whoever watches it on whatever replica, and
+// stops the reading soon after the lease was lost, which is how another replica
+// cancels it. The returned function ends it.
+func (s *SyncRun) pulse(ctx context.Context, cancel context.CancelFunc) (done func()) {
+	tick := time.NewTicker(cmp.Or(s.library.SyncPulse, 500*time.Millisecond))
 	ended, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -174,8 +151,14 @@ func (s *SyncRun) watch(ctx context.Context, cancel context.CancelFunc) (done fu
 				return
 			case <-tick.C:
 			}
-			// An unreadable source is noticed when there is something to store.
-			if source, err := s.library.Store.Source(ctx, s.SourceID); err == nil && source.LeaseOwner != s.owner {
+			// A database that is away is noticed when there is something to store.
+			out, err := change.One(ctx, s.library.Store, change.Change{
+				Updates: []change.Update{{
+					Table: sourcesTable, ID: s.SourceID, If: []change.Value{sourceLeaseOwner.Is(s.owner)}, Set: s.counts(),
+				}},
+				Ring: []change.Topic{change.SourceTopic(s.SourceID)},
+			})
+			if err == nil && !out.Applied {
 				cancel()
 				return
 			}
@@ -185,6 +168,15 @@ func (s *SyncRun) watch(ctx context.Context, cancel context.CancelFunc) (done fu
 		close(ended)
 		<-stopped
 	}
+}
+
+// counts are the columns that say how far the sync is.
+func (s *SyncRun) counts() []change.Value {
+	var p Progress
+	if newest := s.progress.Load(); newest != nil {
+		p = *newest
+	}
+	return []change.Value{sourceFilesSeen.To(p.Seen), sourceFilesDone.To(p.Done), sourceFilesFailed.To(p.Errors)}
 }
 
 // store writes what was fetched. It judges again when anything it rested on moved.
@@ -255,9 +247,8 @@ func (s *SyncRun) closing(c change.Change, source Source, fetched Fetched, repor
 	if lacks != "" {
 		status = SyncPartial
 	}
-	set := []change.Value{
-		sourceSyncStatus.To(status), sourceSyncError.To(lacks), sourceLastSyncedAt.To(now), sourceLeaseOwner.To(""), sourceLeaseUntil.Null(),
-	}
+	set := append(s.counts(),
+		sourceSyncStatus.To(status), sourceSyncError.To(lacks), sourceLastSyncedAt.To(now), sourceLeaseOwner.To(""), sourceLeaseUntil.Null())
 	if len(report.Unreached) == 0 {
 		// Only a complete read may stand for the commit (SKILL-FILES, Discovery).
 		set = append(set, sourceHeadCommit.To(fetched.Commit))
@@ -284,9 +275,8 @@ func (s *SyncRun) fail(ctx context.Context, cause error) error {
 	c := change.Change{
 		Updates: []change.Update{{
 			Table: sourcesTable, ID: s.SourceID, If: []change.Value{sourceLeaseOwner.Is(s.owner)},
-			Set: []change.Value{
-				sourceSyncStatus.To(SyncError), sourceSyncError.To(clip(reason, 1000)), sourceLeaseOwner.To(""), sourceLeaseUntil.Null(),
-			},
+			Set: append(s.counts(),
+				sourceSyncStatus.To(SyncError), sourceSyncError.To(clip(reason, 1000)), sourceLeaseOwner.To(""), sourceLeaseUntil.Null()),
 		}},
 		Audit: []audit.Entry{audit.Record(l.World, s.by, audit.SourceSynced).About(s.SourceID, uuid.Nil, "").
 			With("status", string(SyncError)).With("kind", string(cmp.Or(codeOf(cause), string(fault.KindOf(cause)))))},
@@ -381,11 +371,5 @@ func (l *Library) register(sourceID uuid.UUID, cancel context.CancelFunc) (done 
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.running, sourceID)
-	}
-}
-
-func (l *Library) progressed(p SyncProgress) {
-	if l.Watcher != nil {
-		l.Watcher.SyncProgressed(p)
 	}
 }

@@ -96,7 +96,7 @@ func TestSyncOnTwoReplicas(t *testing.T) {
 		}
 		t.Run("S11 a sync that another replica cancels stops reading and stores nothing", func(t *testing.T) {
 			f := setUp(t)
-			f.LeaseCheck = time.Millisecond
+			f.SyncPulse = time.Millisecond
 			f.fetcher.set(t, file("one", "", "One.\n"))
 			f.fetcher.during = func(ctx context.Context) {
 				was, err := other(f).CancelSync(f.ctx, f.admin, f.source.ID)
@@ -114,7 +114,7 @@ func TestSyncOnTwoReplicas(t *testing.T) {
 		})
 		t.Run("S11 a sync that is cancelled elsewhere just before it stores writes nothing", func(t *testing.T) {
 			f := setUp(t)
-			f.LeaseCheck = time.Hour
+			f.SyncPulse = time.Hour
 			f.fetcher.set(t, file("one", "", "One.\n"))
 			s, err := f.BeginSync(f.ctx, f.admin, f.source.ID)
 			f.ok(err)

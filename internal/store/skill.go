@@ -41,7 +41,8 @@ func (s *Store) toSource(row *ent.Source) library.Source {
 		PinnedCommit: row.PinnedCommit, TrustLevel: skill.TrustLevel(row.TrustLevel),
 		ExpectedFingerprint: row.ExpectedFingerprint, Enabled: row.Enabled,
 		SyncStatus: library.SyncStatus(row.SyncStatus), SyncError: row.SyncError, LastSyncedAt: utc(row.LastSyncedAt),
-		HeadCommit: row.HeadCommit, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil),
+		HeadCommit: row.HeadCommit, Progress: library.Progress{Seen: row.FilesSeen, Done: row.FilesDone, Errors: row.FilesFailed},
+		LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil),
 		HasToken: row.AccessToken != "", CreatedAt: row.CreatedAt.UTC(),
 	}
 }
