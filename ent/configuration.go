@@ -43,6 +43,8 @@ type Configuration struct {
 	AllowedUserIds string `json:"allowed_user_ids,omitempty"`
 	// guards concurrent edits
 	Revision int `json:"revision,omitempty"`
+	// raised with every attachment that is added or moved: no two come from the same order
+	Arrangement int `json:"arrangement,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
@@ -78,7 +80,7 @@ func (*Configuration) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case configuration.FieldRequireSecondApprover, configuration.FieldSnippetsInCallerSystemMessage:
 			values[i] = new(sql.NullBool)
-		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldRevision:
+		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldRevision, configuration.FieldArrangement:
 			values[i] = new(sql.NullInt64)
 		case configuration.FieldName, configuration.FieldModel, configuration.FieldSystemPrompt, configuration.FieldAllowedToolGroups, configuration.FieldSnippetIds, configuration.FieldAllowedUserIds:
 			values[i] = new(sql.NullString)
@@ -179,6 +181,12 @@ func (_m *Configuration) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Revision = int(value.Int64)
 			}
+		case configuration.FieldArrangement:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field arrangement", values[i])
+			} else if value.Valid {
+				_m.Arrangement = int(value.Int64)
+			}
 		case configuration.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -261,6 +269,9 @@ func (_m *Configuration) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))
+	builder.WriteString(", ")
+	builder.WriteString("arrangement=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Arrangement))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

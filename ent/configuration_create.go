@@ -166,6 +166,20 @@ func (_c *ConfigurationCreate) SetNillableRevision(v *int) *ConfigurationCreate 
 	return _c
 }
 
+// SetArrangement sets the "arrangement" field.
+func (_c *ConfigurationCreate) SetArrangement(v int) *ConfigurationCreate {
+	_c.mutation.SetArrangement(v)
+	return _c
+}
+
+// SetNillableArrangement sets the "arrangement" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableArrangement(v *int) *ConfigurationCreate {
+	if v != nil {
+		_c.SetArrangement(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ConfigurationCreate) SetCreatedAt(v time.Time) *ConfigurationCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -242,6 +256,10 @@ func (_c *ConfigurationCreate) defaults() {
 		v := configuration.DefaultRevision
 		_c.mutation.SetRevision(v)
 	}
+	if _, ok := _c.mutation.Arrangement(); !ok {
+		v := configuration.DefaultArrangement
+		_c.mutation.SetArrangement(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -272,6 +290,9 @@ func (_c *ConfigurationCreate) check() error {
 	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "Configuration.revision"`)}
+	}
+	if _, ok := _c.mutation.Arrangement(); !ok {
+		return &ValidationError{Name: "arrangement", err: errors.New(`ent: missing required field "Configuration.arrangement"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Configuration.created_at"`)}
@@ -357,6 +378,10 @@ func (_c *ConfigurationCreate) createSpec() (*Configuration, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Revision(); ok {
 		_spec.SetField(configuration.FieldRevision, field.TypeInt, value)
 		_node.Revision = value
+	}
+	if value, ok := _c.mutation.Arrangement(); ok {
+		_spec.SetField(configuration.FieldArrangement, field.TypeInt, value)
+		_node.Arrangement = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(configuration.FieldCreatedAt, field.TypeTime, value)

@@ -237,6 +237,27 @@ func (_u *ConfigurationUpdate) AddRevision(v int) *ConfigurationUpdate {
 	return _u
 }
 
+// SetArrangement sets the "arrangement" field.
+func (_u *ConfigurationUpdate) SetArrangement(v int) *ConfigurationUpdate {
+	_u.mutation.ResetArrangement()
+	_u.mutation.SetArrangement(v)
+	return _u
+}
+
+// SetNillableArrangement sets the "arrangement" field if the given value is not nil.
+func (_u *ConfigurationUpdate) SetNillableArrangement(v *int) *ConfigurationUpdate {
+	if v != nil {
+		_u.SetArrangement(*v)
+	}
+	return _u
+}
+
+// AddArrangement adds value to the "arrangement" field.
+func (_u *ConfigurationUpdate) AddArrangement(v int) *ConfigurationUpdate {
+	_u.mutation.AddArrangement(v)
+	return _u
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_u *ConfigurationUpdate) SetCreatedAt(v time.Time) *ConfigurationUpdate {
 	_u.mutation.SetCreatedAt(v)
@@ -364,6 +385,12 @@ func (_u *ConfigurationUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(configuration.FieldRevision, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Arrangement(); ok {
+		_spec.SetField(configuration.FieldArrangement, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedArrangement(); ok {
+		_spec.AddField(configuration.FieldArrangement, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(configuration.FieldCreatedAt, field.TypeTime, value)
@@ -624,6 +651,27 @@ func (_u *ConfigurationUpdateOne) AddRevision(v int) *ConfigurationUpdateOne {
 	return _u
 }
 
+// SetArrangement sets the "arrangement" field.
+func (_u *ConfigurationUpdateOne) SetArrangement(v int) *ConfigurationUpdateOne {
+	_u.mutation.ResetArrangement()
+	_u.mutation.SetArrangement(v)
+	return _u
+}
+
+// SetNillableArrangement sets the "arrangement" field if the given value is not nil.
+func (_u *ConfigurationUpdateOne) SetNillableArrangement(v *int) *ConfigurationUpdateOne {
+	if v != nil {
+		_u.SetArrangement(*v)
+	}
+	return _u
+}
+
+// AddArrangement adds value to the "arrangement" field.
+func (_u *ConfigurationUpdateOne) AddArrangement(v int) *ConfigurationUpdateOne {
+	_u.mutation.AddArrangement(v)
+	return _u
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_u *ConfigurationUpdateOne) SetCreatedAt(v time.Time) *ConfigurationUpdateOne {
 	_u.mutation.SetCreatedAt(v)
@@ -781,6 +829,12 @@ func (_u *ConfigurationUpdateOne) sqlSave(ctx context.Context) (_node *Configura
 	}
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(configuration.FieldRevision, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Arrangement(); ok {
+		_spec.SetField(configuration.FieldArrangement, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedArrangement(); ok {
+		_spec.AddField(configuration.FieldArrangement, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(configuration.FieldCreatedAt, field.TypeTime, value)

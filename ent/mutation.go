@@ -5276,6 +5276,8 @@ type ConfigurationMutation struct {
 	allowed_user_ids                  *string
 	revision                          *int
 	addrevision                       *int
+	arrangement                       *int
+	addarrangement                    *int
 	created_at                        *time.Time
 	clearedFields                     map[string]struct{}
 	provider                          *uuid.UUID
@@ -5920,6 +5922,62 @@ func (m *ConfigurationMutation) ResetRevision() {
 	m.addrevision = nil
 }
 
+// SetArrangement sets the "arrangement" field.
+func (m *ConfigurationMutation) SetArrangement(i int) {
+	m.arrangement = &i
+	m.addarrangement = nil
+}
+
+// Arrangement returns the value of the "arrangement" field in the mutation.
+func (m *ConfigurationMutation) Arrangement() (r int, exists bool) {
+	v := m.arrangement
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArrangement returns the old "arrangement" field's value of the Configuration entity.
+// If the Configuration object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfigurationMutation) OldArrangement(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArrangement is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArrangement requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArrangement: %w", err)
+	}
+	return oldValue.Arrangement, nil
+}
+
+// AddArrangement adds i to the "arrangement" field.
+func (m *ConfigurationMutation) AddArrangement(i int) {
+	if m.addarrangement != nil {
+		*m.addarrangement += i
+	} else {
+		m.addarrangement = &i
+	}
+}
+
+// AddedArrangement returns the value that was added to the "arrangement" field in this mutation.
+func (m *ConfigurationMutation) AddedArrangement() (r int, exists bool) {
+	v := m.addarrangement
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetArrangement resets all changes to the "arrangement" field.
+func (m *ConfigurationMutation) ResetArrangement() {
+	m.arrangement = nil
+	m.addarrangement = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ConfigurationMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -6017,7 +6075,7 @@ func (m *ConfigurationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ConfigurationMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.name != nil {
 		fields = append(fields, configuration.FieldName)
 	}
@@ -6054,6 +6112,9 @@ func (m *ConfigurationMutation) Fields() []string {
 	if m.revision != nil {
 		fields = append(fields, configuration.FieldRevision)
 	}
+	if m.arrangement != nil {
+		fields = append(fields, configuration.FieldArrangement)
+	}
 	if m.created_at != nil {
 		fields = append(fields, configuration.FieldCreatedAt)
 	}
@@ -6089,6 +6150,8 @@ func (m *ConfigurationMutation) Field(name string) (ent.Value, bool) {
 		return m.AllowedUserIds()
 	case configuration.FieldRevision:
 		return m.Revision()
+	case configuration.FieldArrangement:
+		return m.Arrangement()
 	case configuration.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -6124,6 +6187,8 @@ func (m *ConfigurationMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldAllowedUserIds(ctx)
 	case configuration.FieldRevision:
 		return m.OldRevision(ctx)
+	case configuration.FieldArrangement:
+		return m.OldArrangement(ctx)
 	case configuration.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -6219,6 +6284,13 @@ func (m *ConfigurationMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRevision(v)
 		return nil
+	case configuration.FieldArrangement:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArrangement(v)
+		return nil
 	case configuration.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -6243,6 +6315,9 @@ func (m *ConfigurationMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, configuration.FieldRevision)
 	}
+	if m.addarrangement != nil {
+		fields = append(fields, configuration.FieldArrangement)
+	}
 	return fields
 }
 
@@ -6257,6 +6332,8 @@ func (m *ConfigurationMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedMaxIterations()
 	case configuration.FieldRevision:
 		return m.AddedRevision()
+	case configuration.FieldArrangement:
+		return m.AddedArrangement()
 	}
 	return nil, false
 }
@@ -6286,6 +6363,13 @@ func (m *ConfigurationMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRevision(v)
+		return nil
+	case configuration.FieldArrangement:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddArrangement(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Configuration numeric field %s", name)
@@ -6370,6 +6454,9 @@ func (m *ConfigurationMutation) ResetField(name string) error {
 		return nil
 	case configuration.FieldRevision:
 		m.ResetRevision()
+		return nil
+	case configuration.FieldArrangement:
+		m.ResetArrangement()
 		return nil
 	case configuration.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -20657,6 +20744,8 @@ type TaskMutation struct {
 	id                   *uuid.UUID
 	name                 *string
 	prompt               *string
+	arrangement          *int
+	addarrangement       *int
 	created_at           *time.Time
 	clearedFields        map[string]struct{}
 	configuration        *uuid.UUID
@@ -20878,6 +20967,62 @@ func (m *TaskMutation) ResetPrompt() {
 	m.prompt = nil
 }
 
+// SetArrangement sets the "arrangement" field.
+func (m *TaskMutation) SetArrangement(i int) {
+	m.arrangement = &i
+	m.addarrangement = nil
+}
+
+// Arrangement returns the value of the "arrangement" field in the mutation.
+func (m *TaskMutation) Arrangement() (r int, exists bool) {
+	v := m.arrangement
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArrangement returns the old "arrangement" field's value of the Task entity.
+// If the Task object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TaskMutation) OldArrangement(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArrangement is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArrangement requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArrangement: %w", err)
+	}
+	return oldValue.Arrangement, nil
+}
+
+// AddArrangement adds i to the "arrangement" field.
+func (m *TaskMutation) AddArrangement(i int) {
+	if m.addarrangement != nil {
+		*m.addarrangement += i
+	} else {
+		m.addarrangement = &i
+	}
+}
+
+// AddedArrangement returns the value that was added to the "arrangement" field in this mutation.
+func (m *TaskMutation) AddedArrangement() (r int, exists bool) {
+	v := m.addarrangement
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetArrangement resets all changes to the "arrangement" field.
+func (m *TaskMutation) ResetArrangement() {
+	m.arrangement = nil
+	m.addarrangement = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *TaskMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -20975,7 +21120,7 @@ func (m *TaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TaskMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 5)
 	if m.name != nil {
 		fields = append(fields, task.FieldName)
 	}
@@ -20984,6 +21129,9 @@ func (m *TaskMutation) Fields() []string {
 	}
 	if m.prompt != nil {
 		fields = append(fields, task.FieldPrompt)
+	}
+	if m.arrangement != nil {
+		fields = append(fields, task.FieldArrangement)
 	}
 	if m.created_at != nil {
 		fields = append(fields, task.FieldCreatedAt)
@@ -21002,6 +21150,8 @@ func (m *TaskMutation) Field(name string) (ent.Value, bool) {
 		return m.ConfigurationID()
 	case task.FieldPrompt:
 		return m.Prompt()
+	case task.FieldArrangement:
+		return m.Arrangement()
 	case task.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -21019,6 +21169,8 @@ func (m *TaskMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldConfigurationID(ctx)
 	case task.FieldPrompt:
 		return m.OldPrompt(ctx)
+	case task.FieldArrangement:
+		return m.OldArrangement(ctx)
 	case task.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -21051,6 +21203,13 @@ func (m *TaskMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPrompt(v)
 		return nil
+	case task.FieldArrangement:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArrangement(v)
+		return nil
 	case task.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -21065,13 +21224,21 @@ func (m *TaskMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *TaskMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addarrangement != nil {
+		fields = append(fields, task.FieldArrangement)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *TaskMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case task.FieldArrangement:
+		return m.AddedArrangement()
+	}
 	return nil, false
 }
 
@@ -21080,6 +21247,13 @@ func (m *TaskMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *TaskMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case task.FieldArrangement:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddArrangement(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Task numeric field %s", name)
 }
@@ -21115,6 +21289,9 @@ func (m *TaskMutation) ResetField(name string) error {
 		return nil
 	case task.FieldPrompt:
 		m.ResetPrompt()
+		return nil
+	case task.FieldArrangement:
+		m.ResetArrangement()
 		return nil
 	case task.FieldCreatedAt:
 		m.ResetCreatedAt()

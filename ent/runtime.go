@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/task"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
 	"github.com/countersign/countersign/ent/toolswitch"
@@ -85,6 +86,10 @@ func init() {
 	configurationDescRevision := configurationFields[12].Descriptor()
 	// configuration.DefaultRevision holds the default value on creation for the revision field.
 	configuration.DefaultRevision = configurationDescRevision.Default.(int)
+	// configurationDescArrangement is the schema descriptor for arrangement field.
+	configurationDescArrangement := configurationFields[13].Descriptor()
+	// configuration.DefaultArrangement holds the default value on creation for the arrangement field.
+	configuration.DefaultArrangement = configurationDescArrangement.Default.(int)
 	contentrecordFields := schema.ContentRecord{}.Fields()
 	_ = contentrecordFields
 	// contentrecordDescParentID is the schema descriptor for parent_id field.
@@ -285,6 +290,12 @@ func init() {
 	sourceDescFilesFailed := sourceFields[16].Descriptor()
 	// source.DefaultFilesFailed holds the default value on creation for the files_failed field.
 	source.DefaultFilesFailed = sourceDescFilesFailed.Default.(int)
+	taskFields := schema.Task{}.Fields()
+	_ = taskFields
+	// taskDescArrangement is the schema descriptor for arrangement field.
+	taskDescArrangement := taskFields[4].Descriptor()
+	// task.DefaultArrangement holds the default value on creation for the arrangement field.
+	task.DefaultArrangement = taskDescArrangement.Default.(int)
 	tokenFields := schema.Token{}.Fields()
 	_ = tokenFields
 	// tokenDescName is the schema descriptor for name field.

@@ -25,6 +25,8 @@ type Task struct {
 	ConfigurationID uuid.UUID `json:"configuration_id,omitempty"`
 	// Prompt holds the value of the "prompt" field.
 	Prompt string `json:"prompt,omitempty"`
+	// as a configuration's
+	Arrangement int `json:"arrangement,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
@@ -58,6 +60,8 @@ func (*Task) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case task.FieldArrangement:
+			values[i] = new(sql.NullInt64)
 		case task.FieldName, task.FieldPrompt:
 			values[i] = new(sql.NullString)
 		case task.FieldCreatedAt:
@@ -102,6 +106,12 @@ func (_m *Task) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field prompt", values[i])
 			} else if value.Valid {
 				_m.Prompt = value.String
+			}
+		case task.FieldArrangement:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field arrangement", values[i])
+			} else if value.Valid {
+				_m.Arrangement = int(value.Int64)
 			}
 		case task.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -158,6 +168,9 @@ func (_m *Task) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("prompt=")
 	builder.WriteString(_m.Prompt)
+	builder.WriteString(", ")
+	builder.WriteString("arrangement=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Arrangement))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -40,6 +40,20 @@ func (_c *TaskCreate) SetPrompt(v string) *TaskCreate {
 	return _c
 }
 
+// SetArrangement sets the "arrangement" field.
+func (_c *TaskCreate) SetArrangement(v int) *TaskCreate {
+	_c.mutation.SetArrangement(v)
+	return _c
+}
+
+// SetNillableArrangement sets the "arrangement" field if the given value is not nil.
+func (_c *TaskCreate) SetNillableArrangement(v *int) *TaskCreate {
+	if v != nil {
+		_c.SetArrangement(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *TaskCreate) SetCreatedAt(v time.Time) *TaskCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -64,6 +78,7 @@ func (_c *TaskCreate) Mutation() *TaskMutation {
 
 // Save creates the Task in the database.
 func (_c *TaskCreate) Save(ctx context.Context) (*Task, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -89,6 +104,14 @@ func (_c *TaskCreate) ExecX(ctx context.Context) {
 	}
 }
 
+// defaults sets the default values of the builder before save.
+func (_c *TaskCreate) defaults() {
+	if _, ok := _c.mutation.Arrangement(); !ok {
+		v := task.DefaultArrangement
+		_c.mutation.SetArrangement(v)
+	}
+}
+
 // check runs all checks and user-defined validators on the builder.
 func (_c *TaskCreate) check() error {
 	if _, ok := _c.mutation.Name(); !ok {
@@ -99,6 +122,9 @@ func (_c *TaskCreate) check() error {
 	}
 	if _, ok := _c.mutation.Prompt(); !ok {
 		return &ValidationError{Name: "prompt", err: errors.New(`ent: missing required field "Task.prompt"`)}
+	}
+	if _, ok := _c.mutation.Arrangement(); !ok {
+		return &ValidationError{Name: "arrangement", err: errors.New(`ent: missing required field "Task.arrangement"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Task.created_at"`)}
@@ -149,6 +175,10 @@ func (_c *TaskCreate) createSpec() (*Task, *sqlgraph.CreateSpec) {
 		_spec.SetField(task.FieldPrompt, field.TypeString, value)
 		_node.Prompt = value
 	}
+	if value, ok := _c.mutation.Arrangement(); ok {
+		_spec.SetField(task.FieldArrangement, field.TypeInt, value)
+		_node.Arrangement = value
+	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(task.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
@@ -191,6 +221,7 @@ func (_c *TaskCreateBulk) Save(ctx context.Context) ([]*Task, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*TaskMutation)
 				if !ok {

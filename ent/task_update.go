@@ -72,6 +72,27 @@ func (_u *TaskUpdate) SetNillablePrompt(v *string) *TaskUpdate {
 	return _u
 }
 
+// SetArrangement sets the "arrangement" field.
+func (_u *TaskUpdate) SetArrangement(v int) *TaskUpdate {
+	_u.mutation.ResetArrangement()
+	_u.mutation.SetArrangement(v)
+	return _u
+}
+
+// SetNillableArrangement sets the "arrangement" field if the given value is not nil.
+func (_u *TaskUpdate) SetNillableArrangement(v *int) *TaskUpdate {
+	if v != nil {
+		_u.SetArrangement(*v)
+	}
+	return _u
+}
+
+// AddArrangement adds value to the "arrangement" field.
+func (_u *TaskUpdate) AddArrangement(v int) *TaskUpdate {
+	_u.mutation.AddArrangement(v)
+	return _u
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_u *TaskUpdate) SetCreatedAt(v time.Time) *TaskUpdate {
 	_u.mutation.SetCreatedAt(v)
@@ -154,6 +175,12 @@ func (_u *TaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Prompt(); ok {
 		_spec.SetField(task.FieldPrompt, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Arrangement(); ok {
+		_spec.SetField(task.FieldArrangement, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedArrangement(); ok {
+		_spec.AddField(task.FieldArrangement, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(task.FieldCreatedAt, field.TypeTime, value)
@@ -246,6 +273,27 @@ func (_u *TaskUpdateOne) SetNillablePrompt(v *string) *TaskUpdateOne {
 	if v != nil {
 		_u.SetPrompt(*v)
 	}
+	return _u
+}
+
+// SetArrangement sets the "arrangement" field.
+func (_u *TaskUpdateOne) SetArrangement(v int) *TaskUpdateOne {
+	_u.mutation.ResetArrangement()
+	_u.mutation.SetArrangement(v)
+	return _u
+}
+
+// SetNillableArrangement sets the "arrangement" field if the given value is not nil.
+func (_u *TaskUpdateOne) SetNillableArrangement(v *int) *TaskUpdateOne {
+	if v != nil {
+		_u.SetArrangement(*v)
+	}
+	return _u
+}
+
+// AddArrangement adds value to the "arrangement" field.
+func (_u *TaskUpdateOne) AddArrangement(v int) *TaskUpdateOne {
+	_u.mutation.AddArrangement(v)
 	return _u
 }
 
@@ -361,6 +409,12 @@ func (_u *TaskUpdateOne) sqlSave(ctx context.Context) (_node *Task, err error) {
 	}
 	if value, ok := _u.mutation.Prompt(); ok {
 		_spec.SetField(task.FieldPrompt, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Arrangement(); ok {
+		_spec.SetField(task.FieldArrangement, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedArrangement(); ok {
+		_spec.AddField(task.FieldArrangement, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(task.FieldCreatedAt, field.TypeTime, value)

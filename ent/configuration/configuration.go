@@ -36,6 +36,8 @@ const (
 	FieldAllowedUserIds = "allowed_user_ids"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
+	// FieldArrangement holds the string denoting the arrangement field in the database.
+	FieldArrangement = "arrangement"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// EdgeProvider holds the string denoting the provider edge name in mutations.
@@ -66,6 +68,7 @@ var Columns = []string{
 	FieldMaxIterations,
 	FieldAllowedUserIds,
 	FieldRevision,
+	FieldArrangement,
 	FieldCreatedAt,
 }
 
@@ -92,6 +95,8 @@ var (
 	DefaultMaxIterations int
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int
+	// DefaultArrangement holds the default value on creation for the "arrangement" field.
+	DefaultArrangement int
 )
 
 // OrderOption defines the ordering options for the Configuration queries.
@@ -160,6 +165,11 @@ func ByAllowedUserIds(opts ...sql.OrderTermOption) OrderOption {
 // ByRevision orders the results by the revision field.
 func ByRevision(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevision, opts...).ToFunc()
+}
+
+// ByArrangement orders the results by the arrangement field.
+func ByArrangement(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldArrangement, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

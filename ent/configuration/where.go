@@ -116,6 +116,11 @@ func Revision(v int) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldRevision, v))
 }
 
+// Arrangement applies equality check predicate on the "arrangement" field. It's identical to ArrangementEQ.
+func Arrangement(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldArrangement, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldCreatedAt, v))
@@ -699,6 +704,46 @@ func RevisionLT(v int) predicate.Configuration {
 // RevisionLTE applies the LTE predicate on the "revision" field.
 func RevisionLTE(v int) predicate.Configuration {
 	return predicate.Configuration(sql.FieldLTE(FieldRevision, v))
+}
+
+// ArrangementEQ applies the EQ predicate on the "arrangement" field.
+func ArrangementEQ(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldArrangement, v))
+}
+
+// ArrangementNEQ applies the NEQ predicate on the "arrangement" field.
+func ArrangementNEQ(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNEQ(FieldArrangement, v))
+}
+
+// ArrangementIn applies the In predicate on the "arrangement" field.
+func ArrangementIn(vs ...int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldIn(FieldArrangement, vs...))
+}
+
+// ArrangementNotIn applies the NotIn predicate on the "arrangement" field.
+func ArrangementNotIn(vs ...int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotIn(FieldArrangement, vs...))
+}
+
+// ArrangementGT applies the GT predicate on the "arrangement" field.
+func ArrangementGT(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGT(FieldArrangement, v))
+}
+
+// ArrangementGTE applies the GTE predicate on the "arrangement" field.
+func ArrangementGTE(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGTE(FieldArrangement, v))
+}
+
+// ArrangementLT applies the LT predicate on the "arrangement" field.
+func ArrangementLT(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLT(FieldArrangement, v))
+}
+
+// ArrangementLTE applies the LTE predicate on the "arrangement" field.
+func ArrangementLTE(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLTE(FieldArrangement, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

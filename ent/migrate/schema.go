@@ -255,6 +255,7 @@ var (
 		{Name: "max_iterations", Type: field.TypeInt, Default: 0},
 		{Name: "allowed_user_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "revision", Type: field.TypeInt, Default: 0},
+		{Name: "arrangement", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "provider_id", Type: field.TypeUUID},
 	}
@@ -266,7 +267,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "configurations_providers_provider",
-				Columns:    []*schema.Column{ConfigurationsColumns[13]},
+				Columns:    []*schema.Column{ConfigurationsColumns[14]},
 				RefColumns: []*schema.Column{ProvidersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -275,7 +276,7 @@ var (
 			{
 				Name:    "configuration_provider_id",
 				Unique:  false,
-				Columns: []*schema.Column{ConfigurationsColumns[13]},
+				Columns: []*schema.Column{ConfigurationsColumns[14]},
 			},
 		},
 	}
@@ -815,6 +816,7 @@ var (
 		{Name: "id", Type: field.TypeUUID},
 		{Name: "name", Type: field.TypeString, Size: 2147483647},
 		{Name: "prompt", Type: field.TypeString, Size: 2147483647},
+		{Name: "arrangement", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "configuration_id", Type: field.TypeUUID},
 	}
@@ -826,7 +828,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tasks_configurations_configuration",
-				Columns:    []*schema.Column{TasksColumns[4]},
+				Columns:    []*schema.Column{TasksColumns[5]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -835,7 +837,7 @@ var (
 			{
 				Name:    "task_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{TasksColumns[4]},
+				Columns: []*schema.Column{TasksColumns[5]},
 			},
 		},
 	}

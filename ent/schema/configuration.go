@@ -53,6 +53,7 @@ func (Configuration) Fields() []ent.Field {
 		number("max_iterations", "0 leaves it to the settings"),
 		maybe("allowed_user_ids", "JSON list; empty allows every person (RULES I6)"),
 		number("revision", "guards concurrent edits"),
+		number("arrangement", "raised with every attachment that is added or moved: no two come from the same order"),
 		moment("created_at", ""),
 	}
 }
@@ -98,6 +99,7 @@ func (Task) Fields() []ent.Field {
 		must("name", ""),
 		ref("configuration_id", "what it runs with"),
 		must("prompt", ""),
+		number("arrangement", "as a configuration's"),
 		moment("created_at", ""),
 	}
 }

@@ -18,6 +18,8 @@ const (
 	FieldConfigurationID = "configuration_id"
 	// FieldPrompt holds the string denoting the prompt field in the database.
 	FieldPrompt = "prompt"
+	// FieldArrangement holds the string denoting the arrangement field in the database.
+	FieldArrangement = "arrangement"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// EdgeConfiguration holds the string denoting the configuration edge name in mutations.
@@ -39,6 +41,7 @@ var Columns = []string{
 	FieldName,
 	FieldConfigurationID,
 	FieldPrompt,
+	FieldArrangement,
 	FieldCreatedAt,
 }
 
@@ -51,6 +54,11 @@ func ValidColumn(column string) bool {
 	}
 	return false
 }
+
+var (
+	// DefaultArrangement holds the default value on creation for the "arrangement" field.
+	DefaultArrangement int
+)
 
 // OrderOption defines the ordering options for the Task queries.
 type OrderOption func(*sql.Selector)
@@ -73,6 +81,11 @@ func ByConfigurationID(opts ...sql.OrderTermOption) OrderOption {
 // ByPrompt orders the results by the prompt field.
 func ByPrompt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPrompt, opts...).ToFunc()
+}
+
+// ByArrangement orders the results by the arrangement field.
+func ByArrangement(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldArrangement, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

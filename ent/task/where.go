@@ -71,6 +71,11 @@ func Prompt(v string) predicate.Task {
 	return predicate.Task(sql.FieldEQ(FieldPrompt, v))
 }
 
+// Arrangement applies equality check predicate on the "arrangement" field. It's identical to ArrangementEQ.
+func Arrangement(v int) predicate.Task {
+	return predicate.Task(sql.FieldEQ(FieldArrangement, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Task {
 	return predicate.Task(sql.FieldEQ(FieldCreatedAt, v))
@@ -224,6 +229,46 @@ func PromptEqualFold(v string) predicate.Task {
 // PromptContainsFold applies the ContainsFold predicate on the "prompt" field.
 func PromptContainsFold(v string) predicate.Task {
 	return predicate.Task(sql.FieldContainsFold(FieldPrompt, v))
+}
+
+// ArrangementEQ applies the EQ predicate on the "arrangement" field.
+func ArrangementEQ(v int) predicate.Task {
+	return predicate.Task(sql.FieldEQ(FieldArrangement, v))
+}
+
+// ArrangementNEQ applies the NEQ predicate on the "arrangement" field.
+func ArrangementNEQ(v int) predicate.Task {
+	return predicate.Task(sql.FieldNEQ(FieldArrangement, v))
+}
+
+// ArrangementIn applies the In predicate on the "arrangement" field.
+func ArrangementIn(vs ...int) predicate.Task {
+	return predicate.Task(sql.FieldIn(FieldArrangement, vs...))
+}
+
+// ArrangementNotIn applies the NotIn predicate on the "arrangement" field.
+func ArrangementNotIn(vs ...int) predicate.Task {
+	return predicate.Task(sql.FieldNotIn(FieldArrangement, vs...))
+}
+
+// ArrangementGT applies the GT predicate on the "arrangement" field.
+func ArrangementGT(v int) predicate.Task {
+	return predicate.Task(sql.FieldGT(FieldArrangement, v))
+}
+
+// ArrangementGTE applies the GTE predicate on the "arrangement" field.
+func ArrangementGTE(v int) predicate.Task {
+	return predicate.Task(sql.FieldGTE(FieldArrangement, v))
+}
+
+// ArrangementLT applies the LT predicate on the "arrangement" field.
+func ArrangementLT(v int) predicate.Task {
+	return predicate.Task(sql.FieldLT(FieldArrangement, v))
+}
+
+// ArrangementLTE applies the LTE predicate on the "arrangement" field.
+func ArrangementLTE(v int) predicate.Task {
+	return predicate.Task(sql.FieldLTE(FieldArrangement, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

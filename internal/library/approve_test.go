@@ -279,7 +279,7 @@ func TestApprovalRaces(t *testing.T) {
 		t.Run("a skill that never holds still is not approved", func(t *testing.T) {
 			f := setUp(t)
 			d := f.synced(file("style", "", "Write plainly.\n"))
-			for range 8 {
+			for range library.Attempts {
 				f.between.before(func() {
 					f.apply(library.Raised(f.reread(d.Skill.ID).Skill))
 				})

@@ -54,43 +54,62 @@ func (l *Library) Attach(ctx context.Context, by actor.Actor, in AttachInput) (O
 	}
 	a.ID, a.CreatedAt = l.World.NewID(), l.World.Now()
 	var d Dossier
-	err = l.retried(ctx, "the attachments", func() (change.Change, error) {
-		offered, err := l.offeredWhere(ctx, a)
-		if err != nil {
-			return change.Change{}, err
-		}
-		if d, err = l.dossier(ctx, in.SkillID); err != nil {
-			return change.Change{}, err
-		}
-		if err := modeAllowed(d.Skill, a.TaskID, a.LoadMode); err != nil {
-			return change.Change{}, err
-		}
-		if at := slices.IndexFunc(offered, func(o Offered) bool { return o.Skill.ID == in.SkillID }); at >= 0 {
-			return change.Change{}, fault.Refuse(fault.AlreadyAttached, "The skill %q is already attached there.", d.Skill.Version.Name).
-				With(offered[at].Attachment)
-		}
-		a.Position = 1
-		for _, o := range offered {
-			a.Position = max(a.Position, o.Attachment.Position+1)
-		}
-		return l.attachment(by, a, d.Skill), nil
+	err = l.retried(ctx, "the attachments", func() (c change.Change, err error) {
+		c, d, err = l.placedLast(ctx, by, &a)
+		return c, err
 	})
 	return Offered{Attachment: a, Dossier: d}, err
 }
 
-// offeredWhere lists what the attachment's configuration or task, which must exist,
-// offers.
-func (l *Library) offeredWhere(ctx context.Context, a Attachment) ([]Offered, error) {
-	if a.TaskID != uuid.Nil {
-		if _, err := l.Store.Task(ctx, a.TaskID); err != nil {
-			return nil, err
+// placedLast is the change that attaches a skill after those that are there now, whose
+// place it gives the attachment.
+func (l *Library) placedLast(ctx context.Context, by actor.Actor, a *Attachment) (change.Change, Dossier, error) {
+	offered, arranged, err := l.offeredWhere(ctx, *a)
+	if err != nil {
+		return change.Change{}, Dossier{}, err
+	}
+	d, err := l.dossier(ctx, a.SkillID)
+	if err != nil {
+		return change.Change{}, Dossier{}, err
+	}
+	if err := modeAllowed(d.Skill, a.TaskID, a.LoadMode); err != nil {
+		return change.Change{}, Dossier{}, err
+	}
+	a.Position = 1
+	for _, o := range offered {
+		if o.Skill.ID == a.SkillID {
+			return change.Change{}, Dossier{}, fault.Refuse(fault.AlreadyAttached, "The skill %q is already attached there.", d.Skill.Version.Name).
+				With(o.Attachment)
 		}
-		return l.Store.OfferedByTask(ctx, a.TaskID)
+		a.Position = max(a.Position, o.Attachment.Position+1)
 	}
-	if _, err := l.Store.Configuration(ctx, a.ConfigurationID); err != nil {
-		return nil, err
+	c := l.attachment(by, *a, d.Skill)
+	c.Updates = append(c.Updates, arranged)
+	return c, d, nil
+}
+
+// offeredWhere lists what the attachment's configuration or task, which must exist,
+// offers. A change of it must hold the update that comes with the list: of two that
+// were made from the same list one loses, so that no two attachments share a place.
+func (l *Library) offeredWhere(ctx context.Context, a Attachment) ([]Offered, change.Update, error) {
+	if a.TaskID != uuid.Nil {
+		t, err := l.Store.Task(ctx, a.TaskID)
+		if err != nil {
+			return nil, change.Update{}, err
+		}
+		offered, err := l.Store.OfferedByTask(ctx, t.ID)
+		return offered, rearranges(tasksTable, t.ID, taskArranged, t.Arrangement), err
 	}
-	return l.Store.Offered(ctx, a.ConfigurationID)
+	c, err := l.Store.Configuration(ctx, a.ConfigurationID)
+	if err != nil {
+		return nil, change.Update{}, err
+	}
+	offered, err := l.Store.Offered(ctx, c.ID)
+	return offered, rearranges(configurationsTable, c.ID, configurationArranged, c.Arrangement), err
+}
+
+func rearranges(table change.Table, id uuid.UUID, count change.Column[int], was int) change.Update {
+	return change.Update{Table: table, ID: id, If: []change.Value{count.Is(was)}, Set: []change.Value{count.To(was + 1)}}
 }
 
 func (l *Library) attachment(by actor.Actor, a Attachment, s Skill) change.Change {
@@ -200,7 +219,7 @@ func (l *Library) UpdateAttachment(ctx context.Context, by actor.Actor, in Attac
 		if err != nil {
 			return change.Change{}, err
 		}
-		offered, err := l.offeredWhere(ctx, a)
+		offered, arranged, err := l.offeredWhere(ctx, a)
 		if err != nil {
 			return change.Change{}, err
 		}
@@ -215,6 +234,9 @@ func (l *Library) UpdateAttachment(ctx context.Context, by actor.Actor, in Attac
 		}
 		var c change.Change
 		c, result = l.rearranged(by, offered, at, in)
+		if len(c.Updates) > 0 {
+			c.Updates = append(c.Updates, arranged)
+		}
 		return c, nil
 	})
 	return result, err

@@ -2,6 +2,8 @@ package library_test
 
 import (
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -10,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/world"
 )
 
 // configuration makes a configuration on a scripted provider.
@@ -70,6 +73,79 @@ func TestAttach(t *testing.T) {
 			_, err := f.Attach(f.ctx, f.admin, library.AttachInput{SkillID: d.Skill.ID, ConfigurationID: c.ID})
 			if got := f.refused(err, fault.AlreadyAttached).Detail.(library.Attachment); got.ID != first.Attachment.ID {
 				t.Fatalf("%+v", got)
+			}
+		})
+		t.Run("L1 of two that are attached at once each gets a place of its own, on a configuration and on a task", func(t *testing.T) {
+			f := setUp(t)
+			f.synced(file("a", "", "A.\n"), file("b", "", "B.\n"))
+			c := f.configuration()
+			task, err := f.CreateTask(f.ctx, f.admin, library.NewTask{Name: "T", ConfigurationID: c.ID, Prompt: "Go."})
+			f.ok(err)
+			for name, to := range map[string]library.AttachInput{"configuration": {ConfigurationID: c.ID}, "task": {TaskID: task.ID}} {
+				first, second := to, to
+				first.SkillID, second.SkillID = f.skill("s1").Skill.ID, f.skill("s2").Skill.ID
+				var one library.Offered
+				f.between.before(func() {
+					one, err = f.Attach(f.ctx, f.admin, first)
+					f.ok(err)
+				})
+				two, err := f.Attach(f.ctx, f.admin, second)
+				f.ok(err)
+				if one.Attachment.Position != 1 || two.Attachment.Position != 2 {
+					t.Fatalf("%s: places %d and %d", name, one.Attachment.Position, two.Attachment.Position)
+				}
+			}
+		})
+		t.Run("L1 what is attached while the order changes comes last", func(t *testing.T) {
+			f := setUp(t)
+			f.synced(file("a", "", "A.\n"), file("b", "", "B.\n"), file("c", "", "C.\n"))
+			c := f.configuration()
+			f.attached(f.skill("s1"), c, "")
+			second := f.attached(f.skill("s2"), c, "")
+			f.between.before(func() { f.attached(f.skill("s3"), c, "") })
+			_, err := f.UpdateAttachment(f.ctx, f.admin, library.AttachmentUpdate{ID: second.Attachment.ID, Place: ptr(1)})
+			f.ok(err)
+			offered, err := f.Offered(f.ctx, c.ID)
+			f.ok(err)
+			for i, o := range offered {
+				if o.Attachment.Position != i+1 {
+					t.Fatalf("place %d holds position %d", i+1, o.Attachment.Position)
+				}
+			}
+			if f.order(c) != "bac" {
+				t.Fatalf("the order is %s", f.order(c))
+			}
+		})
+		t.Run("L1 many attached at once are all attached, one after the other", func(t *testing.T) {
+			f := setUp(t)
+			var files []string
+			for _, name := range strings.Split("abcdefghijklmnop", "") {
+				files = append(files, file(name, "", name+".\n"))
+			}
+			f.synced(files...)
+			c := f.configuration()
+			at := world.Real()
+			busy := library.Library{Store: f.memory, World: at, Accounts: f.rules}
+			var all sync.WaitGroup
+			skills, err := f.memory.SkillsOf(f.ctx, f.source.ID)
+			f.ok(err)
+			for _, s := range skills {
+				all.Go(func() {
+					if _, err := busy.Attach(f.ctx, f.admin, library.AttachInput{SkillID: s.ID, ConfigurationID: c.ID}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			offered, err := f.Offered(f.ctx, c.ID)
+			f.ok(err)
+			if len(offered) != len(files) {
+				t.Fatalf("%d of %d", len(offered), len(files))
+			}
+			for i, o := range offered {
+				if o.Attachment.Position != i+1 {
+					t.Fatalf("place %d holds position %d", i+1, o.Attachment.Position)
+				}
 			}
 		})
 		t.Run("X1 S14 a process, or what may be one, is not attached always", func(t *testing.T) {

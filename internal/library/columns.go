@@ -144,6 +144,7 @@ var (
 	configurationMaxRounds  = change.Int(configurationsTable, "max_iterations")
 	configurationUsers      = change.JSON[[]uuid.UUID](configurationsTable, "allowed_user_ids")
 	configurationRevision   = change.Int(configurationsTable, "revision")
+	configurationArranged   = change.Int(configurationsTable, "arrangement")
 	configurationCreated    = change.Time(configurationsTable, "created_at")
 
 	snippetID        = change.ID(snippetsTable, "id")
@@ -159,6 +160,7 @@ var (
 	taskName          = change.Text[string](tasksTable, "name")
 	taskConfiguration = change.ID(tasksTable, "configuration_id")
 	taskPrompt        = change.Text[string](tasksTable, "prompt")
+	taskArranged      = change.Int(tasksTable, "arrangement")
 	taskCreatedAt     = change.Time(tasksTable, "created_at")
 
 	toolSwitchID      = change.ID(toolSwitchesTable, "id")

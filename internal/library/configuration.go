@@ -26,6 +26,7 @@ type Configuration struct {
 	MaxIterations                int         // 0 leaves it to the settings
 	AllowedUserIDs               []uuid.UUID
 	Revision                     int
+	Arrangement                  int // counts the changes of what it offers
 	CreatedAt                    time.Time
 }
 

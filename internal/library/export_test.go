@@ -51,3 +51,6 @@ const (
 func Raised(s Skill) change.Change {
 	return change.Change{Updates: []change.Update{{Table: skillsTable, ID: s.ID, Set: []change.Value{skillCounter.To(s.Counter + 1)}}}}
 }
+
+// Attempts is how often a use case judges.
+const Attempts = attempts

@@ -60,7 +60,7 @@ func (l *Library) Import(ctx context.Context, by actor.Actor, from io.Reader) (I
 	if err := needAdministrator(by); err != nil {
 		return ImportReport{}, err
 	}
-	in := &importing{library: l, by: by, sources: map[uuid.UUID]Source{}, skills: map[uuid.UUID]Skill{}, last: map[uuid.UUID]int{}}
+	in := &importing{library: l, by: by, sources: map[uuid.UUID]Source{}, skills: map[uuid.UUID]Skill{}}
 	lines := bufio.NewReaderSize(from, 1<<16)
 	for n := 1; ; n++ {
 		line, err := readLine(lines)
@@ -117,7 +117,6 @@ type importing struct {
 
 	sources map[uuid.UUID]Source // that lines named, stored or about to be
 	skills  map[uuid.UUID]Skill
-	last    map[uuid.UUID]int // position among the attachments of a configuration or task
 	batch   []pending
 
 	configurations, tasks map[string][]uuid.UUID // by name
@@ -172,6 +171,10 @@ func (in *importing) take(ctx context.Context, n int, text []byte) error {
 		return nil
 	case err != nil:
 		return err
+	}
+	if changesNothing(p.change) { // stored already
+		in.note(p.line)
+		return nil
 	}
 	if in.batch = append(in.batch, p); len(in.batch) < importBatch {
 		return nil
@@ -396,13 +399,26 @@ func (in *importing) attachment(ctx context.Context, text []byte, p *pending) er
 	if _, err := in.library.Store.Attachment(ctx, a.ID); err == nil || !fault.Is(err, fault.NotFound) {
 		return orPresent(err)
 	}
-	if a.Position, err = in.position(ctx, a); err != nil {
+	return in.attach(ctx, a)
+}
+
+// attach stores an attachment at once: its place depends on those before it, and its
+// skill may still wait in the batch.
+func (in *importing) attach(ctx context.Context, a Attachment) error {
+	if err := in.flush(ctx); err != nil {
 		return err
 	}
-	p.change = in.library.attachment(in.by, a, s)
-	p.change.Audit[0] = p.change.Audit[0].With("imported", in.installation)
-	p.lost = "the skill is attached there already, or changed meanwhile"
-	return nil
+	return in.library.retried(ctx, "the attachments", func() (change.Change, error) {
+		c, _, err := in.library.placedLast(ctx, in.by, &a)
+		if _, refused := fault.AsRefusal(err); refused {
+			return change.Change{}, skip("the skill is attached there already, or changed meanwhile")
+		}
+		if err != nil {
+			return change.Change{}, err
+		}
+		c.Audit[0] = c.Audit[0].With("imported", in.installation)
+		return c, nil
+	})
 }
 
 // place finds the configuration or the task that a line names.
@@ -456,25 +472,6 @@ func only(what, name string, ids map[string][]uuid.UUID) (uuid.UUID, error) {
 	default:
 		return uuid.Nil, skip("there are %d of the name %q here", len(found), clip(name, 60))
 	}
-}
-
-// position is the next one among the attachments where this one goes.
-func (in *importing) position(ctx context.Context, a Attachment) (int, error) {
-	where := a.ConfigurationID
-	if a.TaskID != uuid.Nil {
-		where = a.TaskID
-	}
-	if _, known := in.last[where]; !known {
-		offered, err := in.library.offeredWhere(ctx, a)
-		if err != nil {
-			return 0, err
-		}
-		for _, o := range offered {
-			in.last[where] = max(in.last[where], o.Attachment.Position)
-		}
-	}
-	in.last[where]++
-	return in.last[where], nil
 }
 
 func (in *importing) record(event audit.Event) audit.Entry {

@@ -58,8 +58,10 @@ type Library struct {
 	running map[uuid.UUID]context.CancelFunc // syncs of this process, by source
 }
 
-// attempts bounds how often a use case judges again after it lost a race.
-const attempts = 8
+// attempts bounds how often a use case judges again after it lost a race. Of those
+// that race for one row somebody wins every time, so that this is also how many of them
+// can come at once.
+const attempts = 64
 
 // keyedRows is the namespace of the ids of rows that have a natural key, so that
 // they can be written without being read first.

@@ -21,6 +21,7 @@ type Task struct {
 	Name            string
 	ConfigurationID uuid.UUID
 	Prompt          string
+	Arrangement     int // counts the changes of what it offers
 	CreatedAt       time.Time
 }
 

@@ -53,5 +53,8 @@ func (s *Store) Tasks(ctx context.Context, page library.Page) ([]library.Task, e
 }
 
 func toTask(row *ent.Task) library.Task {
-	return library.Task{ID: row.ID, Name: row.Name, ConfigurationID: row.ConfigurationID, Prompt: row.Prompt, CreatedAt: row.CreatedAt.UTC()}
+	return library.Task{
+		ID: row.ID, Name: row.Name, ConfigurationID: row.ConfigurationID, Prompt: row.Prompt,
+		Arrangement: row.Arrangement, CreatedAt: row.CreatedAt.UTC(),
+	}
 }
