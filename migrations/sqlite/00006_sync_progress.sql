@@ -1,7 +1,4 @@
 -- +goose Up
-PRAGMA foreign_keys = off;
-CREATE TABLE `new_sources` (`id` uuid NOT NULL, `title` text NOT NULL, `type` text NOT NULL, `url` text NOT NULL DEFAULT (''), `ref` text NOT NULL DEFAULT (''), `pinned_commit` text NOT NULL DEFAULT (''), `access_token` text NULL, `trust_level` text NOT NULL, `expected_fingerprint` text NOT NULL DEFAULT (''), `enabled` bool NOT NULL DEFAULT (false), `sync_status` text NOT NULL, `sync_error` text NOT NULL DEFAULT (''), `last_synced_at` datetime NULL, `head_commit` text NOT NULL DEFAULT (''), `files_seen` integer NOT NULL DEFAULT (0), `files_done` integer NOT NULL DEFAULT (0), `files_failed` integer NOT NULL DEFAULT (0), `lease_owner` text NULL, `lease_until` datetime NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`), CONSTRAINT `sources_sync_status` CHECK (sync_status IN ('never_synced', 'syncing', 'ok', 'partial', 'error')), CONSTRAINT `sources_trust_level` CHECK (trust_level IN ('untrusted', 'community', 'verified', 'first_party')), CONSTRAINT `sources_type` CHECK (type IN ('single_file', 'repo', 'marketplace', 'authored')));
-INSERT INTO `new_sources` (`id`, `title`, `type`, `url`, `ref`, `pinned_commit`, `access_token`, `trust_level`, `expected_fingerprint`, `enabled`, `sync_status`, `sync_error`, `last_synced_at`, `head_commit`, `lease_owner`, `lease_until`, `created_at`) SELECT `id`, `title`, `type`, `url`, `ref`, `pinned_commit`, `access_token`, `trust_level`, `expected_fingerprint`, `enabled`, `sync_status`, `sync_error`, `last_synced_at`, `head_commit`, `lease_owner`, `lease_until`, `created_at` FROM `sources`;
-DROP TABLE `sources`;
-ALTER TABLE `new_sources` RENAME TO `sources`;
-PRAGMA foreign_keys = on;
+ALTER TABLE `sources` ADD COLUMN `files_seen` integer NOT NULL DEFAULT 0;
+ALTER TABLE `sources` ADD COLUMN `files_done` integer NOT NULL DEFAULT 0;
+ALTER TABLE `sources` ADD COLUMN `files_failed` integer NOT NULL DEFAULT 0;
