@@ -11002,6 +11002,8 @@ type RunMutation struct {
 	message              *string
 	answer               *string
 	invocation           *string
+	subject              *string
+	predecessor_id       *uuid.UUID
 	invoked_skill_id     *uuid.UUID
 	task_id              *uuid.UUID
 	forced_skill_ids     *string
@@ -11515,6 +11517,104 @@ func (m *RunMutation) InvocationCleared() bool {
 func (m *RunMutation) ResetInvocation() {
 	m.invocation = nil
 	delete(m.clearedFields, run.FieldInvocation)
+}
+
+// SetSubject sets the "subject" field.
+func (m *RunMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *RunMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ClearSubject clears the value of the "subject" field.
+func (m *RunMutation) ClearSubject() {
+	m.subject = nil
+	m.clearedFields[run.FieldSubject] = struct{}{}
+}
+
+// SubjectCleared returns if the "subject" field was cleared in this mutation.
+func (m *RunMutation) SubjectCleared() bool {
+	_, ok := m.clearedFields[run.FieldSubject]
+	return ok
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *RunMutation) ResetSubject() {
+	m.subject = nil
+	delete(m.clearedFields, run.FieldSubject)
+}
+
+// SetPredecessorID sets the "predecessor_id" field.
+func (m *RunMutation) SetPredecessorID(u uuid.UUID) {
+	m.predecessor_id = &u
+}
+
+// PredecessorID returns the value of the "predecessor_id" field in the mutation.
+func (m *RunMutation) PredecessorID() (r uuid.UUID, exists bool) {
+	v := m.predecessor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPredecessorID returns the old "predecessor_id" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldPredecessorID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPredecessorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPredecessorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPredecessorID: %w", err)
+	}
+	return oldValue.PredecessorID, nil
+}
+
+// ClearPredecessorID clears the value of the "predecessor_id" field.
+func (m *RunMutation) ClearPredecessorID() {
+	m.predecessor_id = nil
+	m.clearedFields[run.FieldPredecessorID] = struct{}{}
+}
+
+// PredecessorIDCleared returns if the "predecessor_id" field was cleared in this mutation.
+func (m *RunMutation) PredecessorIDCleared() bool {
+	_, ok := m.clearedFields[run.FieldPredecessorID]
+	return ok
+}
+
+// ResetPredecessorID resets all changes to the "predecessor_id" field.
+func (m *RunMutation) ResetPredecessorID() {
+	m.predecessor_id = nil
+	delete(m.clearedFields, run.FieldPredecessorID)
 }
 
 // SetInvokedSkillID sets the "invoked_skill_id" field.
@@ -12678,7 +12778,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 31)
+	fields := make([]string, 0, 33)
 	if m.status != nil {
 		fields = append(fields, run.FieldStatus)
 	}
@@ -12705,6 +12805,12 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.invocation != nil {
 		fields = append(fields, run.FieldInvocation)
+	}
+	if m.subject != nil {
+		fields = append(fields, run.FieldSubject)
+	}
+	if m.predecessor_id != nil {
+		fields = append(fields, run.FieldPredecessorID)
 	}
 	if m.invoked_skill_id != nil {
 		fields = append(fields, run.FieldInvokedSkillID)
@@ -12798,6 +12904,10 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.ConfigurationID()
 	case run.FieldInvocation:
 		return m.Invocation()
+	case run.FieldSubject:
+		return m.Subject()
+	case run.FieldPredecessorID:
+		return m.PredecessorID()
 	case run.FieldInvokedSkillID:
 		return m.InvokedSkillID()
 	case run.FieldTaskID:
@@ -12869,6 +12979,10 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldConfigurationID(ctx)
 	case run.FieldInvocation:
 		return m.OldInvocation(ctx)
+	case run.FieldSubject:
+		return m.OldSubject(ctx)
+	case run.FieldPredecessorID:
+		return m.OldPredecessorID(ctx)
 	case run.FieldInvokedSkillID:
 		return m.OldInvokedSkillID(ctx)
 	case run.FieldTaskID:
@@ -12984,6 +13098,20 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetInvocation(v)
+		return nil
+	case run.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case run.FieldPredecessorID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPredecessorID(v)
 		return nil
 	case run.FieldInvokedSkillID:
 		v, ok := value.(uuid.UUID)
@@ -13220,6 +13348,12 @@ func (m *RunMutation) ClearedFields() []string {
 	if m.FieldCleared(run.FieldInvocation) {
 		fields = append(fields, run.FieldInvocation)
 	}
+	if m.FieldCleared(run.FieldSubject) {
+		fields = append(fields, run.FieldSubject)
+	}
+	if m.FieldCleared(run.FieldPredecessorID) {
+		fields = append(fields, run.FieldPredecessorID)
+	}
 	if m.FieldCleared(run.FieldInvokedSkillID) {
 		fields = append(fields, run.FieldInvokedSkillID)
 	}
@@ -13296,6 +13430,12 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldInvocation:
 		m.ClearInvocation()
+		return nil
+	case run.FieldSubject:
+		m.ClearSubject()
+		return nil
+	case run.FieldPredecessorID:
+		m.ClearPredecessorID()
 		return nil
 	case run.FieldInvokedSkillID:
 		m.ClearInvokedSkillID()
@@ -13382,6 +13522,12 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldInvocation:
 		m.ResetInvocation()
+		return nil
+	case run.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case run.FieldPredecessorID:
+		m.ResetPredecessorID()
 		return nil
 	case run.FieldInvokedSkillID:
 		m.ResetInvokedSkillID()

@@ -38,6 +38,10 @@ type Run struct {
 	ConfigurationID uuid.UUID `json:"configuration_id,omitempty"`
 	// JSON: skill and subject of an explicit start
 	Invocation string `json:"invocation,omitempty"`
+	// JSON: the record it works on
+	Subject string `json:"subject,omitempty"`
+	// the run it continues, which may be gone; NULL for a first run
+	PredecessorID *uuid.UUID `json:"predecessor_id,omitempty"`
 	// the invocation's skill again, for filtering
 	InvokedSkillID *uuid.UUID `json:"invoked_skill_id,omitempty"`
 	// the task it carries out; NULL for any other run
@@ -126,13 +130,13 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case run.FieldInvokedSkillID, run.FieldTaskID:
+		case run.FieldPredecessorID, run.FieldInvokedSkillID, run.FieldTaskID:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case run.FieldTruncated:
 			values[i] = new(sql.NullBool)
 		case run.FieldMaxIterations, run.FieldSuspension, run.FieldNextSeq:
 			values[i] = new(sql.NullInt64)
-		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage:
+		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage:
 			values[i] = new(sql.NullString)
 		case run.FieldLeaseUntil, run.FieldCreatedAt, run.FieldStartedAt, run.FieldFinishedAt:
 			values[i] = new(sql.NullTime)
@@ -212,6 +216,19 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field invocation", values[i])
 			} else if value.Valid {
 				_m.Invocation = value.String
+			}
+		case run.FieldSubject:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field subject", values[i])
+			} else if value.Valid {
+				_m.Subject = value.String
+			}
+		case run.FieldPredecessorID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field predecessor_id", values[i])
+			} else if value.Valid {
+				_m.PredecessorID = new(uuid.UUID)
+				*_m.PredecessorID = *value.S.(*uuid.UUID)
 			}
 		case run.FieldInvokedSkillID:
 			if value, ok := values[i].(*sql.NullScanner); !ok {
@@ -421,6 +438,14 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("invocation=")
 	builder.WriteString(_m.Invocation)
+	builder.WriteString(", ")
+	builder.WriteString("subject=")
+	builder.WriteString(_m.Subject)
+	builder.WriteString(", ")
+	if v := _m.PredecessorID; v != nil {
+		builder.WriteString("predecessor_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	if v := _m.InvokedSkillID; v != nil {
 		builder.WriteString("invoked_skill_id=")

@@ -125,6 +125,34 @@ func (_c *RunCreate) SetNillableInvocation(v *string) *RunCreate {
 	return _c
 }
 
+// SetSubject sets the "subject" field.
+func (_c *RunCreate) SetSubject(v string) *RunCreate {
+	_c.mutation.SetSubject(v)
+	return _c
+}
+
+// SetNillableSubject sets the "subject" field if the given value is not nil.
+func (_c *RunCreate) SetNillableSubject(v *string) *RunCreate {
+	if v != nil {
+		_c.SetSubject(*v)
+	}
+	return _c
+}
+
+// SetPredecessorID sets the "predecessor_id" field.
+func (_c *RunCreate) SetPredecessorID(v uuid.UUID) *RunCreate {
+	_c.mutation.SetPredecessorID(v)
+	return _c
+}
+
+// SetNillablePredecessorID sets the "predecessor_id" field if the given value is not nil.
+func (_c *RunCreate) SetNillablePredecessorID(v *uuid.UUID) *RunCreate {
+	if v != nil {
+		_c.SetPredecessorID(*v)
+	}
+	return _c
+}
+
 // SetInvokedSkillID sets the "invoked_skill_id" field.
 func (_c *RunCreate) SetInvokedSkillID(v uuid.UUID) *RunCreate {
 	_c.mutation.SetInvokedSkillID(v)
@@ -602,6 +630,14 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Invocation(); ok {
 		_spec.SetField(run.FieldInvocation, field.TypeString, value)
 		_node.Invocation = value
+	}
+	if value, ok := _c.mutation.Subject(); ok {
+		_spec.SetField(run.FieldSubject, field.TypeString, value)
+		_node.Subject = value
+	}
+	if value, ok := _c.mutation.PredecessorID(); ok {
+		_spec.SetField(run.FieldPredecessorID, field.TypeUUID, value)
+		_node.PredecessorID = &value
 	}
 	if value, ok := _c.mutation.InvokedSkillID(); ok {
 		_spec.SetField(run.FieldInvokedSkillID, field.TypeUUID, value)

@@ -181,6 +181,46 @@ func (_u *RunUpdate) ClearInvocation() *RunUpdate {
 	return _u
 }
 
+// SetSubject sets the "subject" field.
+func (_u *RunUpdate) SetSubject(v string) *RunUpdate {
+	_u.mutation.SetSubject(v)
+	return _u
+}
+
+// SetNillableSubject sets the "subject" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableSubject(v *string) *RunUpdate {
+	if v != nil {
+		_u.SetSubject(*v)
+	}
+	return _u
+}
+
+// ClearSubject clears the value of the "subject" field.
+func (_u *RunUpdate) ClearSubject() *RunUpdate {
+	_u.mutation.ClearSubject()
+	return _u
+}
+
+// SetPredecessorID sets the "predecessor_id" field.
+func (_u *RunUpdate) SetPredecessorID(v uuid.UUID) *RunUpdate {
+	_u.mutation.SetPredecessorID(v)
+	return _u
+}
+
+// SetNillablePredecessorID sets the "predecessor_id" field if the given value is not nil.
+func (_u *RunUpdate) SetNillablePredecessorID(v *uuid.UUID) *RunUpdate {
+	if v != nil {
+		_u.SetPredecessorID(*v)
+	}
+	return _u
+}
+
+// ClearPredecessorID clears the value of the "predecessor_id" field.
+func (_u *RunUpdate) ClearPredecessorID() *RunUpdate {
+	_u.mutation.ClearPredecessorID()
+	return _u
+}
+
 // SetInvokedSkillID sets the "invoked_skill_id" field.
 func (_u *RunUpdate) SetInvokedSkillID(v uuid.UUID) *RunUpdate {
 	_u.mutation.SetInvokedSkillID(v)
@@ -722,6 +762,18 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.InvocationCleared() {
 		_spec.ClearField(run.FieldInvocation, field.TypeString)
 	}
+	if value, ok := _u.mutation.Subject(); ok {
+		_spec.SetField(run.FieldSubject, field.TypeString, value)
+	}
+	if _u.mutation.SubjectCleared() {
+		_spec.ClearField(run.FieldSubject, field.TypeString)
+	}
+	if value, ok := _u.mutation.PredecessorID(); ok {
+		_spec.SetField(run.FieldPredecessorID, field.TypeUUID, value)
+	}
+	if _u.mutation.PredecessorIDCleared() {
+		_spec.ClearField(run.FieldPredecessorID, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.InvokedSkillID(); ok {
 		_spec.SetField(run.FieldInvokedSkillID, field.TypeUUID, value)
 	}
@@ -1073,6 +1125,46 @@ func (_u *RunUpdateOne) SetNillableInvocation(v *string) *RunUpdateOne {
 // ClearInvocation clears the value of the "invocation" field.
 func (_u *RunUpdateOne) ClearInvocation() *RunUpdateOne {
 	_u.mutation.ClearInvocation()
+	return _u
+}
+
+// SetSubject sets the "subject" field.
+func (_u *RunUpdateOne) SetSubject(v string) *RunUpdateOne {
+	_u.mutation.SetSubject(v)
+	return _u
+}
+
+// SetNillableSubject sets the "subject" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableSubject(v *string) *RunUpdateOne {
+	if v != nil {
+		_u.SetSubject(*v)
+	}
+	return _u
+}
+
+// ClearSubject clears the value of the "subject" field.
+func (_u *RunUpdateOne) ClearSubject() *RunUpdateOne {
+	_u.mutation.ClearSubject()
+	return _u
+}
+
+// SetPredecessorID sets the "predecessor_id" field.
+func (_u *RunUpdateOne) SetPredecessorID(v uuid.UUID) *RunUpdateOne {
+	_u.mutation.SetPredecessorID(v)
+	return _u
+}
+
+// SetNillablePredecessorID sets the "predecessor_id" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillablePredecessorID(v *uuid.UUID) *RunUpdateOne {
+	if v != nil {
+		_u.SetPredecessorID(*v)
+	}
+	return _u
+}
+
+// ClearPredecessorID clears the value of the "predecessor_id" field.
+func (_u *RunUpdateOne) ClearPredecessorID() *RunUpdateOne {
+	_u.mutation.ClearPredecessorID()
 	return _u
 }
 
@@ -1646,6 +1738,18 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.InvocationCleared() {
 		_spec.ClearField(run.FieldInvocation, field.TypeString)
+	}
+	if value, ok := _u.mutation.Subject(); ok {
+		_spec.SetField(run.FieldSubject, field.TypeString, value)
+	}
+	if _u.mutation.SubjectCleared() {
+		_spec.ClearField(run.FieldSubject, field.TypeString)
+	}
+	if value, ok := _u.mutation.PredecessorID(); ok {
+		_spec.SetField(run.FieldPredecessorID, field.TypeUUID, value)
+	}
+	if _u.mutation.PredecessorIDCleared() {
+		_spec.ClearField(run.FieldPredecessorID, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.InvokedSkillID(); ok {
 		_spec.SetField(run.FieldInvokedSkillID, field.TypeUUID, value)

@@ -149,19 +149,19 @@ func init() {
 	// run.DefaultMessage holds the default value on creation for the message field.
 	run.DefaultMessage = runDescMessage.Default.(string)
 	// runDescMaxIterations is the schema descriptor for max_iterations field.
-	runDescMaxIterations := runFields[19].Descriptor()
+	runDescMaxIterations := runFields[21].Descriptor()
 	// run.DefaultMaxIterations holds the default value on creation for the max_iterations field.
 	run.DefaultMaxIterations = runDescMaxIterations.Default.(int)
 	// runDescSuspension is the schema descriptor for suspension field.
-	runDescSuspension := runFields[20].Descriptor()
+	runDescSuspension := runFields[22].Descriptor()
 	// run.DefaultSuspension holds the default value on creation for the suspension field.
 	run.DefaultSuspension = runDescSuspension.Default.(int)
 	// runDescTurnDigest is the schema descriptor for turn_digest field.
-	runDescTurnDigest := runFields[21].Descriptor()
+	runDescTurnDigest := runFields[23].Descriptor()
 	// run.DefaultTurnDigest holds the default value on creation for the turn_digest field.
 	run.DefaultTurnDigest = runDescTurnDigest.Default.(string)
 	// runDescNextSeq is the schema descriptor for next_seq field.
-	runDescNextSeq := runFields[28].Descriptor()
+	runDescNextSeq := runFields[30].Descriptor()
 	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
 	run.DefaultNextSeq = runDescNextSeq.Default.(int)
 	runeventFields := schema.RunEvent{}.Fields()

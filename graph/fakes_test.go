@@ -95,16 +95,17 @@ func (a *answer) code() string {
 // fakeAgent answers what a test puts into it; what it is not asked for panics.
 type fakeAgent struct {
 	Agent
-	runs    map[uuid.UUID]agent.Run
-	events  []run.Event
-	failure error // of Follow, after the events
-	panics  bool  // Follow, after the events
-	start   func(agent.StartRequest) (agent.Run, error)
-	runTask func(agent.TaskRequest) (agent.Run, error)
-	decide  func(agent.Decision) (agent.Run, error)
-	waited  int
-	card    *agent.Card
-	cardErr error
+	runs       map[uuid.UUID]agent.Run
+	events     []run.Event
+	failure    error // of Follow, after the events
+	panics     bool  // Follow, after the events
+	start      func(agent.StartRequest) (agent.Run, error)
+	runTask    func(agent.TaskRequest) (agent.Run, error)
+	decide     func(agent.Decision) (agent.Run, error)
+	endProcess func(uuid.UUID) (agent.Run, error)
+	waited     int
+	card       *agent.Card
+	cardErr    error
 }
 
 func (f *fakeAgent) View(_ context.Context, by actor.Actor, id uuid.UUID) (agent.Run, error) {
@@ -125,6 +126,10 @@ func (f *fakeAgent) RunTask(_ context.Context, _ actor.Actor, r agent.TaskReques
 
 func (f *fakeAgent) Decide(_ context.Context, _ actor.Actor, d agent.Decision) (agent.Run, error) {
 	return f.decide(d)
+}
+
+func (f *fakeAgent) EndProcess(_ context.Context, _ actor.Actor, id uuid.UUID) (agent.Run, error) {
+	return f.endProcess(id)
 }
 
 func (f *fakeAgent) Wait(_ context.Context, id uuid.UUID) (agent.Run, error) {

@@ -34,6 +34,7 @@ type Agent interface {
 	SubmitInput(ctx context.Context, by actor.Actor, input agent.Input) (agent.Run, error)
 	Cancel(ctx context.Context, by actor.Actor, id uuid.UUID) (bool, error)
 	CancelIfWaiting(ctx context.Context, by actor.Actor, id uuid.UUID) (won bool, status run.Status, err error)
+	EndProcess(ctx context.Context, by actor.Actor, id uuid.UUID) (agent.Run, error)
 	View(ctx context.Context, by actor.Actor, id uuid.UUID) (agent.Run, error)
 	Card(ctx context.Context, by actor.Actor, r agent.Run) (*agent.Card, error)
 	Runs(ctx context.Context, by actor.Actor, filter agent.Filter, page agent.Page) ([]agent.Run, error)

@@ -43,6 +43,10 @@ func toRefusal(r *fault.Refused) model.Refusal {
 		return model.SyncRunningRefusal{Code: code, Message: message, StartedByID: userKind.maybe(d.ActorID), Until: d.Until}
 	case []library.Use:
 		return model.InUseRefusal{Code: code, Message: message, Uses: toUses(d)}
+	case agent.OpenPredecessor:
+		return model.PredecessorOpenRefusal{Code: code, Message: message, Status: runStatuses.out(d.Status)}
+	case agent.ProcessRunning:
+		return model.ProcessRunningRefusal{Code: code, Message: message, Process: toPin(d.Pin), Subject: toReference(d.Subject)}
 	case agent.Decided:
 		return model.AlreadyDecidedRefusal{
 			Code: code, Message: message, DecidedByID: userKind.maybe(d.By), DecidedByUUID: d.By,

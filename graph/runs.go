@@ -19,7 +19,7 @@ func toRun(r agent.Run) *model.Run {
 	out := &model.Run{
 		ID: runKind.id(r.ID), Status: runStatuses.out(r.Status), Outcome: runOutcomes.maybe(r.Outcome), TerminationReason: runReasons.maybe(r.Reason),
 		Truncated: r.Truncated, Message: given(r.Message), Answer: given(r.Answer), InitiatorID: userKind.id(r.InitiatorID),
-		ConfigurationID: configurationKind.id(r.ConfigurationID), TaskID: taskKind.maybe(r.TaskID), Pins: make([]*model.RunPin, len(r.Pins)), Subject: toReference(r.SubjectRecord()),
+		ConfigurationID: configurationKind.id(r.ConfigurationID), TaskID: taskKind.maybe(r.TaskID), PredecessorID: runKind.maybe(r.PredecessorID), Pins: make([]*model.RunPin, len(r.Pins)), Subject: toReference(r.Subject),
 		SkillAllowList: r.SkillAllowList, Highlight: toReference(r.Highlight), Notices: make([]*model.RunNotice, len(r.Notices)),
 		CheckRecord: r.Fence != nil && r.Status.Terminal(), Usage: &model.RunUsage{InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens},
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Domain: r,
@@ -36,6 +36,7 @@ func toRun(r agent.Run) *model.Run {
 	if r.Invocation != nil {
 		out.Invocation = &model.RunInvocation{
 			SkillID: skillKind.id(r.Invocation.Skill), SkillUUID: r.Invocation.Skill, Subject: toReference(r.Invocation.Subject),
+			Derived: r.Invocation.Derived, Ended: r.Invocation.Ended,
 		}
 	}
 	if p := r.Progress; p != nil {
@@ -54,7 +55,7 @@ func maybeRun(r agent.Run) *model.Run {
 
 func toPin(p run.Pin) *model.RunPin {
 	return &model.RunPin{
-		SkillID: skillKind.id(p.Skill), SourceID: sourceKind.id(p.Source), Digest: string(p.Digest), Way: pinWays.out(p.Way), Process: p.Process, Domain: p,
+		SkillID: skillKind.id(p.Skill), SourceID: sourceKind.id(p.Source), Digest: string(p.Digest), Way: pinWays.out(p.Way), Process: p.Process, Derived: p.Derived, Domain: p,
 	}
 }
 
@@ -109,6 +110,13 @@ func startRequest(in model.StartRunInput) (agent.StartRequest, error) {
 		return agent.StartRequest{}, fault.New(fault.BadInput, "Give either prompt or messages.")
 	}
 	out := agent.StartRequest{ConfigurationID: configuration, AllowedTools: in.AllowedTools, MaxIterations: number(in.MaxIterations)}
+	before, err := runKind.optional(in.PredecessorID)
+	if err != nil {
+		return agent.StartRequest{}, err
+	}
+	if before != nil {
+		out.Predecessor = *before
+	}
 	if in.Prompt != nil {
 		out.Messages = []prompt.Message{{Role: prompt.User, Text: *in.Prompt}}
 	}

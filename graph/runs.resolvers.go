@@ -91,6 +91,19 @@ func (r *mutationResolver) CancelRunIfWaiting(ctx context.Context, input model.C
 	}, nil
 }
 
+func (r *mutationResolver) EndProcess(ctx context.Context, input model.EndProcessInput) (*model.EndProcessPayload, error) {
+	id, err := runKind.row(input.RunID)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := r.Agent.EndProcess(ctx, caller(ctx), id)
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.EndProcessPayload{Run: unless(refusal, toRun, ended), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
 func (r *queryResolver) Runs(ctx context.Context, filter *model.RunFilter, first *int, after *string, last *int, before *string) (*model.RunConnection, error) {
 	which, err := runFilter(filter)
 	if err != nil {
@@ -129,6 +142,10 @@ func (r *runResolver) Configuration(ctx context.Context, obj *model.Run) (*model
 
 func (r *runResolver) Task(ctx context.Context, obj *model.Run) (*model.Task, error) {
 	return pointed(ctx, r.load(ctx).tasks, obj.Domain.TaskID, toTask)
+}
+
+func (r *runResolver) Predecessor(ctx context.Context, obj *model.Run) (*model.Run, error) {
+	return pointed(ctx, r.load(ctx).runs, obj.Domain.PredecessorID, toRun)
 }
 
 func (r *runResolver) PendingDecision(ctx context.Context, obj *model.Run) (*model.PendingDecision, error) {

@@ -65,6 +65,27 @@ func TestStartRun(t *testing.T) {
 		}
 	})
 
+	t.Run("P4 it names the run before", func(t *testing.T) {
+		f, request := fake()
+		started(t, f, map[string]any{"configurationId": configurationKind.id(configuration), "prompt": "x", "predecessorId": runKind.id(anyRun.ID)})
+		if request.Predecessor != anyRun.ID {
+			t.Errorf("got %s", request.Predecessor)
+		}
+	})
+
+	t.Run("P3 a run that was stored as stopped comes with its refusal, at once", func(t *testing.T) {
+		stopped := anyRun
+		stopped.Status, stopped.Reason = run.Failed, run.ReasonInstructionWithdrawn
+		f := &fakeAgent{start: func(agent.StartRequest) (agent.Run, error) {
+			return stopped, fault.Refuse(fault.InstructionWithdrawn, "Tour may not instruct any more.")
+		}}
+		got := started(t, f, map[string]any{"configurationId": configurationKind.id(configuration), "prompt": "x"})
+		want := map[string]any{"code": "INSTRUCTION_WITHDRAWN", "message": "Tour may not instruct any more."}
+		if r := got["run"].(map[string]any); r["status"] != "FAILED" || !cmp.Equal(got["refusal"], any(want)) || f.waited != 0 {
+			t.Errorf("got %v", got)
+		}
+	})
+
 	t.Run("in the background it does not wait", func(t *testing.T) {
 		f, _ := fake()
 		got := started(t, f, map[string]any{"configurationId": configurationKind.id(configuration), "prompt": "x", "background": true})
@@ -93,6 +114,52 @@ func TestStartRun(t *testing.T) {
 		want := map[string]any{"code": "NOT_ATTACHED", "message": "It is not attached."}
 		if got["run"] != nil || !cmp.Equal(got["refusal"], any(want)) || f.waited != 0 {
 			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestEndProcess(t *testing.T) {
+	const endIt = `mutation($input: EndProcessInput!) { endProcess(input: $input) { clientMutationId
+		run { processPin { skillId } predecessorId predecessor { id } invocation { derived ended } notices { code } } refusal { code } } }`
+	before, ended := anyRun, anyRun
+	before.ID = uuid.New()
+	ended.PredecessorID = before.ID
+	ended.Invocation = &agent.Invocation{Skill: uuid.New(), Derived: true, Ended: true}
+	ended.Notices = []run.Notice{{Code: run.NoticeProcessEnded}}
+	f := &fakeAgent{runs: map[uuid.UUID]agent.Run{before.ID: before}, endProcess: func(id uuid.UUID) (agent.Run, error) {
+		if id != anyRun.ID {
+			return agent.Run{}, fault.Refuse(fault.NotInitiator, "It is not yours.")
+		}
+		return ended, nil
+	}}
+	end := func(id uuid.UUID) map[string]any {
+		t.Helper()
+		input := map[string]any{"runId": runKind.id(id), "clientMutationId": "mine"}
+		got := ask(t, t.Context(), Rooms{Agent: f}, person, endIt, map[string]any{"input": input}).next()
+		if got.Errors != nil {
+			t.Fatalf("got %+v", got.Errors)
+		}
+		return got.Data["endProcess"].(map[string]any)
+	}
+	t.Run("X10 it answers with the run, which tells how it stands in its lineage", func(t *testing.T) {
+		want := map[string]any{"clientMutationId": "mine", "refusal": nil, "run": map[string]any{
+			"processPin": nil, "predecessorId": runKind.id(before.ID), "predecessor": map[string]any{"id": runKind.id(before.ID)},
+			"invocation": map[string]any{"derived": true, "ended": true}, "notices": []any{map[string]any{"code": "PROCESS_ENDED"}},
+		}}
+		if diff := cmp.Diff(want, end(anyRun.ID)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("I7 X10 what the rules refuse is data", func(t *testing.T) {
+		want := map[string]any{"clientMutationId": "mine", "refusal": map[string]any{"code": "NOT_INITIATOR"}, "run": nil}
+		if diff := cmp.Diff(want, end(uuid.New())); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("P7 a run before that is gone is null, its id is not", func(t *testing.T) {
+		f.runs = nil
+		if r := end(anyRun.ID)["run"].(map[string]any); r["predecessor"] != nil || r["predecessorId"] != runKind.id(before.ID) {
+			t.Errorf("got %v", r)
 		}
 	})
 }
@@ -240,6 +307,8 @@ func TestRefusalsCarryWhatAClientNeedsNext(t *testing.T) {
 		{library.SyncHolder{}, "model.SyncRunningRefusal"},
 		{[]library.Use{{Kind: library.UsedByRun}}, "model.InUseRefusal"},
 		{agent.Decided{}, "model.AlreadyDecidedRefusal"},
+		{agent.OpenPredecessor{Status: run.WaitingForInput}, "model.PredecessorOpenRefusal"},
+		{agent.ProcessRunning{}, "model.ProcessRunningRefusal"},
 	} {
 		refusal, err := asData(fault.Refuse(fault.Busy, "No.").With(c.detail))
 		if err != nil || typeName(refusal) != c.want {

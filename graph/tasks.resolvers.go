@@ -42,7 +42,7 @@ func (r *mutationResolver) RunTask(ctx context.Context, input model.RunTaskInput
 	if err != nil {
 		return nil, err
 	}
-	return &model.RunTaskPayload{Run: unless(refusal, toRun, started), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+	return &model.RunTaskPayload{Run: maybeRun(started), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Tasks(ctx context.Context, first *int, after *string, last *int, before *string) (*model.TaskConnection, error) {

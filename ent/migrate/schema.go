@@ -480,6 +480,8 @@ var (
 		{Name: "message", Type: field.TypeString, Size: 2147483647, Default: ""},
 		{Name: "answer", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "invocation", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "subject", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "predecessor_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "invoked_skill_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "task_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "forced_skill_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
@@ -513,13 +515,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_users_initiator",
-				Columns:    []*schema.Column{RunsColumns[30]},
+				Columns:    []*schema.Column{RunsColumns[32]},
 				RefColumns: []*schema.Column{UsersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
 			{
 				Symbol:     "runs_configurations_configuration",
-				Columns:    []*schema.Column{RunsColumns[31]},
+				Columns:    []*schema.Column{RunsColumns[33]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -528,27 +530,27 @@ var (
 			{
 				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1], RunsColumns[27], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[29], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[30]},
+				Columns: []*schema.Column{RunsColumns[32]},
 			},
 			{
 				Name:    "run_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[31]},
+				Columns: []*schema.Column{RunsColumns[33]},
 			},
 			{
 				Name:    "run_invoked_skill_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[8]},
+				Columns: []*schema.Column{RunsColumns[10]},
 			},
 			{
 				Name:    "run_lease_until",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[23]},
+				Columns: []*schema.Column{RunsColumns[25]},
 			},
 		},
 	}

@@ -30,6 +30,10 @@ const (
 	FieldConfigurationID = "configuration_id"
 	// FieldInvocation holds the string denoting the invocation field in the database.
 	FieldInvocation = "invocation"
+	// FieldSubject holds the string denoting the subject field in the database.
+	FieldSubject = "subject"
+	// FieldPredecessorID holds the string denoting the predecessor_id field in the database.
+	FieldPredecessorID = "predecessor_id"
 	// FieldInvokedSkillID holds the string denoting the invoked_skill_id field in the database.
 	FieldInvokedSkillID = "invoked_skill_id"
 	// FieldTaskID holds the string denoting the task_id field in the database.
@@ -108,6 +112,8 @@ var Columns = []string{
 	FieldInitiatorID,
 	FieldConfigurationID,
 	FieldInvocation,
+	FieldSubject,
+	FieldPredecessorID,
 	FieldInvokedSkillID,
 	FieldTaskID,
 	FieldForcedSkillIds,
@@ -208,6 +214,16 @@ func ByConfigurationID(opts ...sql.OrderTermOption) OrderOption {
 // ByInvocation orders the results by the invocation field.
 func ByInvocation(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldInvocation, opts...).ToFunc()
+}
+
+// BySubject orders the results by the subject field.
+func BySubject(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSubject, opts...).ToFunc()
+}
+
+// ByPredecessorID orders the results by the predecessor_id field.
+func ByPredecessorID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPredecessorID, opts...).ToFunc()
 }
 
 // ByInvokedSkillID orders the results by the invoked_skill_id field.

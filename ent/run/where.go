@@ -101,6 +101,16 @@ func Invocation(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldInvocation, v))
 }
 
+// Subject applies equality check predicate on the "subject" field. It's identical to SubjectEQ.
+func Subject(v string) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldSubject, v))
+}
+
+// PredecessorID applies equality check predicate on the "predecessor_id" field. It's identical to PredecessorIDEQ.
+func PredecessorID(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldPredecessorID, v))
+}
+
 // InvokedSkillID applies equality check predicate on the "invoked_skill_id" field. It's identical to InvokedSkillIDEQ.
 func InvokedSkillID(v uuid.UUID) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldInvokedSkillID, v))
@@ -689,6 +699,131 @@ func InvocationEqualFold(v string) predicate.Run {
 // InvocationContainsFold applies the ContainsFold predicate on the "invocation" field.
 func InvocationContainsFold(v string) predicate.Run {
 	return predicate.Run(sql.FieldContainsFold(FieldInvocation, v))
+}
+
+// SubjectEQ applies the EQ predicate on the "subject" field.
+func SubjectEQ(v string) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldSubject, v))
+}
+
+// SubjectNEQ applies the NEQ predicate on the "subject" field.
+func SubjectNEQ(v string) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldSubject, v))
+}
+
+// SubjectIn applies the In predicate on the "subject" field.
+func SubjectIn(vs ...string) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldSubject, vs...))
+}
+
+// SubjectNotIn applies the NotIn predicate on the "subject" field.
+func SubjectNotIn(vs ...string) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldSubject, vs...))
+}
+
+// SubjectGT applies the GT predicate on the "subject" field.
+func SubjectGT(v string) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldSubject, v))
+}
+
+// SubjectGTE applies the GTE predicate on the "subject" field.
+func SubjectGTE(v string) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldSubject, v))
+}
+
+// SubjectLT applies the LT predicate on the "subject" field.
+func SubjectLT(v string) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldSubject, v))
+}
+
+// SubjectLTE applies the LTE predicate on the "subject" field.
+func SubjectLTE(v string) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldSubject, v))
+}
+
+// SubjectContains applies the Contains predicate on the "subject" field.
+func SubjectContains(v string) predicate.Run {
+	return predicate.Run(sql.FieldContains(FieldSubject, v))
+}
+
+// SubjectHasPrefix applies the HasPrefix predicate on the "subject" field.
+func SubjectHasPrefix(v string) predicate.Run {
+	return predicate.Run(sql.FieldHasPrefix(FieldSubject, v))
+}
+
+// SubjectHasSuffix applies the HasSuffix predicate on the "subject" field.
+func SubjectHasSuffix(v string) predicate.Run {
+	return predicate.Run(sql.FieldHasSuffix(FieldSubject, v))
+}
+
+// SubjectIsNil applies the IsNil predicate on the "subject" field.
+func SubjectIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldSubject))
+}
+
+// SubjectNotNil applies the NotNil predicate on the "subject" field.
+func SubjectNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldSubject))
+}
+
+// SubjectEqualFold applies the EqualFold predicate on the "subject" field.
+func SubjectEqualFold(v string) predicate.Run {
+	return predicate.Run(sql.FieldEqualFold(FieldSubject, v))
+}
+
+// SubjectContainsFold applies the ContainsFold predicate on the "subject" field.
+func SubjectContainsFold(v string) predicate.Run {
+	return predicate.Run(sql.FieldContainsFold(FieldSubject, v))
+}
+
+// PredecessorIDEQ applies the EQ predicate on the "predecessor_id" field.
+func PredecessorIDEQ(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldPredecessorID, v))
+}
+
+// PredecessorIDNEQ applies the NEQ predicate on the "predecessor_id" field.
+func PredecessorIDNEQ(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldPredecessorID, v))
+}
+
+// PredecessorIDIn applies the In predicate on the "predecessor_id" field.
+func PredecessorIDIn(vs ...uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldPredecessorID, vs...))
+}
+
+// PredecessorIDNotIn applies the NotIn predicate on the "predecessor_id" field.
+func PredecessorIDNotIn(vs ...uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldPredecessorID, vs...))
+}
+
+// PredecessorIDGT applies the GT predicate on the "predecessor_id" field.
+func PredecessorIDGT(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldPredecessorID, v))
+}
+
+// PredecessorIDGTE applies the GTE predicate on the "predecessor_id" field.
+func PredecessorIDGTE(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldPredecessorID, v))
+}
+
+// PredecessorIDLT applies the LT predicate on the "predecessor_id" field.
+func PredecessorIDLT(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldPredecessorID, v))
+}
+
+// PredecessorIDLTE applies the LTE predicate on the "predecessor_id" field.
+func PredecessorIDLTE(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldPredecessorID, v))
+}
+
+// PredecessorIDIsNil applies the IsNil predicate on the "predecessor_id" field.
+func PredecessorIDIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldPredecessorID))
+}
+
+// PredecessorIDNotNil applies the NotNil predicate on the "predecessor_id" field.
+func PredecessorIDNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldPredecessorID))
 }
 
 // InvokedSkillIDEQ applies the EQ predicate on the "invoked_skill_id" field.

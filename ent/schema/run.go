@@ -26,6 +26,8 @@ func (Run) Fields() []ent.Field {
 		ref("initiator_id", "the person the run belongs to"),
 		ref("configuration_id", ""),
 		maybe("invocation", "JSON: skill and subject of an explicit start"),
+		maybe("subject", "JSON: the record it works on"),
+		maybeRef("predecessor_id", "the run it continues, which may be gone; NULL for a first run"),
 		maybeRef("invoked_skill_id", "the invocation's skill again, for filtering"),
 		maybeRef("task_id", "the task it carries out; NULL for any other run"),
 		maybe("forced_skill_ids", "JSON list"),

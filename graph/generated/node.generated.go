@@ -44,6 +44,7 @@ type MutationResolver interface {
 	SubmitRunInput(ctx context.Context, input model.SubmitRunInputInput) (*model.SubmitRunInputPayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CancelRunIfWaiting(ctx context.Context, input model.CancelRunIfWaitingInput) (*model.CancelRunIfWaitingPayload, error)
+	EndProcess(ctx context.Context, input model.EndProcessInput) (*model.EndProcessPayload, error)
 	UpdateSetting(ctx context.Context, input model.UpdateSettingInput) (*model.UpdateSettingPayload, error)
 	CreateSkill(ctx context.Context, input model.CreateSkillInput) (*model.CreateSkillPayload, error)
 	UpdateSkill(ctx context.Context, input model.UpdateSkillInput) (*model.UpdateSkillPayload, error)
@@ -332,6 +333,20 @@ func (ec *executionContext) field_Mutation_detachSkill_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.DetachSkillInput, error) {
 			return ec.unmarshalNDetachSkillInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDetachSkillInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_endProcess_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.EndProcessInput, error) {
+			return ec.unmarshalNEndProcessInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEndProcessInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2332,6 +2347,50 @@ func (ec *executionContext) fieldContext_Mutation_cancelRunIfWaiting(ctx context
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_cancelRunIfWaiting_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_endProcess(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_endProcess(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().EndProcess(ctx, fc.Args["input"].(model.EndProcessInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.EndProcessPayload) graphql.Marshaler {
+			return ec.marshalOEndProcessPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEndProcessPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_endProcess(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EndProcessPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_endProcess_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4848,6 +4907,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "cancelRunIfWaiting":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_cancelRunIfWaiting(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "endProcess":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_endProcess(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

@@ -425,6 +425,185 @@ func (ec *executionContext) fieldContext_NotInstructionRefusal_reasons(_ context
 	return graphql.NewScalarFieldContext("NotInstructionRefusal", field, false, false, "StandingReason")
 }
 
+func (ec *executionContext) _PredecessorOpenRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.PredecessorOpenRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PredecessorOpenRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PredecessorOpenRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PredecessorOpenRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _PredecessorOpenRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.PredecessorOpenRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PredecessorOpenRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PredecessorOpenRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PredecessorOpenRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _PredecessorOpenRefusal_status(ctx context.Context, field graphql.CollectedField, obj *model.PredecessorOpenRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PredecessorOpenRefusal_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RunStatus) graphql.Marshaler {
+			return ec.marshalNRunStatus2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRunStatus(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PredecessorOpenRefusal_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PredecessorOpenRefusal", field, false, false, "RunStatus")
+}
+
+func (ec *executionContext) _ProcessRunningRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.ProcessRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProcessRunningRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProcessRunningRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProcessRunningRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _ProcessRunningRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.ProcessRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProcessRunningRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProcessRunningRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProcessRunningRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _ProcessRunningRefusal_process(ctx context.Context, field graphql.CollectedField, obj *model.ProcessRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProcessRunningRefusal_process(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Process, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RunPin) graphql.Marshaler {
+			return ec.marshalNRunPin2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRunPin(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProcessRunningRefusal_process(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProcessRunningRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunPin(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProcessRunningRefusal_subject(ctx context.Context, field graphql.CollectedField, obj *model.ProcessRunningRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProcessRunningRefusal_subject(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Subject, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RecordReference) graphql.Marshaler {
+			return ec.marshalORecordReference2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRecordReference(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ProcessRunningRefusal_subject(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProcessRunningRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RecordReference(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SimpleRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.SimpleRefusal) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1138,6 +1317,20 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._SimpleRefusal(ctx, sel, obj)
+	case model.ProcessRunningRefusal:
+		return ec._ProcessRunningRefusal(ctx, sel, &obj)
+	case *model.ProcessRunningRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ProcessRunningRefusal(ctx, sel, obj)
+	case model.PredecessorOpenRefusal:
+		return ec._PredecessorOpenRefusal(ctx, sel, &obj)
+	case *model.PredecessorOpenRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PredecessorOpenRefusal(ctx, sel, obj)
 	case model.NotInstructionRefusal:
 		return ec._NotInstructionRefusal(ctx, sel, &obj)
 	case *model.NotInstructionRefusal:
@@ -1353,6 +1546,97 @@ func (ec *executionContext) _NotInstructionRefusal(ctx context.Context, sel ast.
 		case "reasons":
 			out.Values[i] = ec._NotInstructionRefusal_reasons(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var predecessorOpenRefusalImplementors = []string{"PredecessorOpenRefusal", "Refusal"}
+
+func (ec *executionContext) _PredecessorOpenRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.PredecessorOpenRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, predecessorOpenRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PredecessorOpenRefusal")
+		case "code":
+			out.Values[i] = ec._PredecessorOpenRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._PredecessorOpenRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "status":
+			out.Values[i] = ec._PredecessorOpenRefusal_status(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var processRunningRefusalImplementors = []string{"ProcessRunningRefusal", "Refusal"}
+
+func (ec *executionContext) _ProcessRunningRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.ProcessRunningRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, processRunningRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ProcessRunningRefusal")
+		case "code":
+			out.Values[i] = ec._ProcessRunningRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._ProcessRunningRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "process":
+			out.Values[i] = ec._ProcessRunningRefusal_process(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "subject":
+			out.Values[i] = ec._ProcessRunningRefusal_subject(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:

@@ -349,6 +349,12 @@ type ComplexityRoot struct {
 		Text func(childComplexity int) int
 	}
 
+	EndProcessPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Run              func(childComplexity int) int
+	}
+
 	Finding struct {
 		Excerpt  func(childComplexity int) int
 		Line     func(childComplexity int) int
@@ -436,6 +442,7 @@ type ComplexityRoot struct {
 		DecideRun            func(childComplexity int, input model.DecideRunInput) int
 		DeleteSource         func(childComplexity int, input model.DeleteSourceInput) int
 		DetachSkill          func(childComplexity int, input model.DetachSkillInput) int
+		EndProcess           func(childComplexity int, input model.EndProcessInput) int
 		GrantPermission      func(childComplexity int, input model.GrantPermissionInput) int
 		MarkSnippet          func(childComplexity int, input model.MarkSnippetInput) int
 		MoveSkill            func(childComplexity int, input model.MoveSkillInput) int
@@ -513,6 +520,19 @@ type ComplexityRoot struct {
 		Schema     func(childComplexity int) int
 		Tool       func(childComplexity int) int
 		TurnDigest func(childComplexity int) int
+	}
+
+	PredecessorOpenRefusal struct {
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Status  func(childComplexity int) int
+	}
+
+	ProcessRunningRefusal struct {
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Process func(childComplexity int) int
+		Subject func(childComplexity int) int
 	}
 
 	ProgressEvent struct {
@@ -697,6 +717,8 @@ type ComplexityRoot struct {
 		PendingDecision   func(childComplexity int) int
 		PendingInput      func(childComplexity int) int
 		Pins              func(childComplexity int) int
+		Predecessor       func(childComplexity int) int
+		PredecessorID     func(childComplexity int) int
 		ProcessPin        func(childComplexity int) int
 		Progress          func(childComplexity int) int
 		SkillAllowList    func(childComplexity int) int
@@ -733,6 +755,8 @@ type ComplexityRoot struct {
 	}
 
 	RunInvocation struct {
+		Derived func(childComplexity int) int
+		Ended   func(childComplexity int) int
 		Skill   func(childComplexity int) int
 		SkillID func(childComplexity int) int
 		Subject func(childComplexity int) int
@@ -745,6 +769,7 @@ type ComplexityRoot struct {
 	}
 
 	RunPin struct {
+		Derived  func(childComplexity int) int
 		Digest   func(childComplexity int) int
 		Process  func(childComplexity int) int
 		Skill    func(childComplexity int) int
@@ -2384,6 +2409,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.DiffLine.Text(childComplexity), true
 
+	case "EndProcessPayload.clientMutationId":
+		if e.ComplexityRoot.EndProcessPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndProcessPayload.ClientMutationID(childComplexity), true
+	case "EndProcessPayload.refusal":
+		if e.ComplexityRoot.EndProcessPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndProcessPayload.Refusal(childComplexity), true
+	case "EndProcessPayload.run":
+		if e.ComplexityRoot.EndProcessPayload.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndProcessPayload.Run(childComplexity), true
+
 	case "Finding.excerpt":
 		if e.ComplexityRoot.Finding.Excerpt == nil {
 			break
@@ -2832,6 +2876,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DetachSkill(childComplexity, args["input"].(model.DetachSkillInput)), true
+	case "Mutation.endProcess":
+		if e.ComplexityRoot.Mutation.EndProcess == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_endProcess_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.EndProcess(childComplexity, args["input"].(model.EndProcessInput)), true
 	case "Mutation.grantPermission":
 		if e.ComplexityRoot.Mutation.GrantPermission == nil {
 			break
@@ -3300,6 +3355,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PendingInput.TurnDigest(childComplexity), true
+
+	case "PredecessorOpenRefusal.code":
+		if e.ComplexityRoot.PredecessorOpenRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PredecessorOpenRefusal.Code(childComplexity), true
+	case "PredecessorOpenRefusal.message":
+		if e.ComplexityRoot.PredecessorOpenRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PredecessorOpenRefusal.Message(childComplexity), true
+	case "PredecessorOpenRefusal.status":
+		if e.ComplexityRoot.PredecessorOpenRefusal.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PredecessorOpenRefusal.Status(childComplexity), true
+
+	case "ProcessRunningRefusal.code":
+		if e.ComplexityRoot.ProcessRunningRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProcessRunningRefusal.Code(childComplexity), true
+	case "ProcessRunningRefusal.message":
+		if e.ComplexityRoot.ProcessRunningRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProcessRunningRefusal.Message(childComplexity), true
+	case "ProcessRunningRefusal.process":
+		if e.ComplexityRoot.ProcessRunningRefusal.Process == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProcessRunningRefusal.Process(childComplexity), true
+	case "ProcessRunningRefusal.subject":
+		if e.ComplexityRoot.ProcessRunningRefusal.Subject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProcessRunningRefusal.Subject(childComplexity), true
 
 	case "ProgressEvent.at":
 		if e.ComplexityRoot.ProgressEvent.At == nil {
@@ -4163,6 +4262,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Run.Pins(childComplexity), true
+	case "Run.predecessor":
+		if e.ComplexityRoot.Run.Predecessor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.Predecessor(childComplexity), true
+	case "Run.predecessorId":
+		if e.ComplexityRoot.Run.PredecessorID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.PredecessorID(childComplexity), true
 	case "Run.processPin":
 		if e.ComplexityRoot.Run.ProcessPin == nil {
 			break
@@ -4294,6 +4405,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RunEventEdge.Node(childComplexity), true
 
+	case "RunInvocation.derived":
+		if e.ComplexityRoot.RunInvocation.Derived == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunInvocation.Derived(childComplexity), true
+	case "RunInvocation.ended":
+		if e.ComplexityRoot.RunInvocation.Ended == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunInvocation.Ended(childComplexity), true
 	case "RunInvocation.skill":
 		if e.ComplexityRoot.RunInvocation.Skill == nil {
 			break
@@ -4332,6 +4455,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RunNotice.Text(childComplexity), true
 
+	case "RunPin.derived":
+		if e.ComplexityRoot.RunPin.Derived == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunPin.Derived(childComplexity), true
 	case "RunPin.digest":
 		if e.ComplexityRoot.RunPin.Digest == nil {
 			break
@@ -6275,6 +6404,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("DecideRunInput", ec.unmarshalInputDecideRunInput),
 			graphql.NewInputUnmarshaler("DeleteSourceInput", ec.unmarshalInputDeleteSourceInput),
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
+			graphql.NewInputUnmarshaler("EndProcessInput", ec.unmarshalInputEndProcessInput),
 			graphql.NewInputUnmarshaler("GrantPermissionInput", ec.unmarshalInputGrantPermissionInput),
 			graphql.NewInputUnmarshaler("InvocationInput", ec.unmarshalInputInvocationInput),
 			graphql.NewInputUnmarshaler("MarkSnippetInput", ec.unmarshalInputMarkSnippetInput),
@@ -7726,6 +7856,28 @@ type NotInstructionRefusal implements Refusal {
   reasons: [StandingReason!]!
 }
 
+"""The run before follows a process and has not ended."""
+type PredecessorOpenRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """Where the run before stands. One that waits can be withdrawn with ` + "`" + `cancelRunIfWaiting` + "`" + `."""
+  status: RunStatus!
+}
+
+"""A process is running in the lineage, and there is never more than one, on one subject."""
+type ProcessRunningRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """The process that is running. ` + "`" + `endProcess` + "`" + ` ends it."""
+  process: RunPin!
+  """The record that it works on; null without one."""
+  subject: RecordReference
+}
+
 """Something still needs the object."""
 type InUseRefusal implements Refusal {
   """The rule's verdict, for programs."""
@@ -8125,6 +8277,14 @@ extend type Mutation {
     """Which run."""
     input: CancelRunIfWaitingInput!
   ): CancelRunIfWaitingPayload
+  """
+  End the process that a run holds, so that no later run goes on with it. A run that waits is cancelled with it; one that is queued or running is
+  refused. Only its initiator or an administrator may. A run without a process stays as it is.
+  """
+  endProcess(
+    """Which run."""
+    input: EndProcessInput!
+  ): EndProcessPayload
 }
 
 extend type Subscription {
@@ -8168,9 +8328,13 @@ type Run implements Node {
   task: Task
   """The id of the task it carries out; null without one."""
   taskId: ID
+  """The run that it continues; null for a first run, and when that run is gone or the viewer may not see it."""
+  predecessor: Run
+  """The id of the run that it continues, which may be gone; null for a first run."""
+  predecessorId: ID
   """The instructions that it holds, each at one approved version, in the order in which the model reads them."""
   pins: [RunPin!]!
-  """The skill that was started explicitly; null without one."""
+  """The skill that was started explicitly, in this run or in one that it continues; null without one."""
   invocation: RunInvocation
   """The record it works on; null without one."""
   subject: RecordReference
@@ -8319,6 +8483,8 @@ type RunPin {
   way: RunPinWay!
   """Whether it is the process that guides the run."""
   process: Boolean!
+  """Whether it was taken over from the run before."""
+  derived: Boolean!
 }
 
 """How an instruction reached a run."""
@@ -8341,6 +8507,10 @@ type RunInvocation {
   skillId: ID!
   """The record to work on; null without one."""
   subject: RecordReference
+  """Whether nothing was started by it in this run: it goes on from the run before, or names an instruction that did."""
+  derived: Boolean!
+  """Whether the instruction that it started ended in this run. The next run does not go on with it."""
+  ended: Boolean!
 }
 
 """How far a process is."""
@@ -8379,6 +8549,12 @@ enum RunNoticeCode {
   SECOND_APPROVER_REQUIRED
   """A skill was left out because its process marker cannot be read."""
   PROCESS_UNREADABLE_SKIPPED
+  """An instruction of the run before stays behind, because its skill is not attached any more."""
+  PIN_DROPPED_DETACHED
+  """An instruction of the run before stays behind, because this run has another configuration."""
+  PIN_DROPPED_CONFIGURATION
+  """The process ended: it reported that it is done, or somebody ended it."""
+  PROCESS_ENDED
 }
 
 """What a run consumed, as its provider reports it."""
@@ -8751,7 +8927,7 @@ input RunFilter {
   initiatorId: ID
   """Running with this configuration."""
   configurationId: ID
-  """That started this skill explicitly."""
+  """Whose invocation names this skill, also when it came from the run before."""
   skillId: ID
 }
 
@@ -8789,8 +8965,13 @@ input StartRunInput {
   prompt: String
   """What was said so far, the last message being the question."""
   messages: [MessageInput!]
-  """A skill to start explicitly."""
+  """A skill to start explicitly. One that the run before holds already is not started again."""
   invocation: InvocationInput
+  """
+  The run to continue. What it holds, what it invoked and what it works on go on in this run; nothing else can hand an instruction in. What was said
+  before is the caller's to give in ` + "`" + `messages` + "`" + `. Only its initiator or an administrator may continue a run.
+  """
+  predecessorId: ID
   """Skills to compose although they are not attached. Only administrators may give this."""
   forcedSkillIds: [ID!]
   """Only these tools, of those that the run would have; null does not narrow."""
@@ -8898,6 +9079,24 @@ input CancelRunIfWaitingInput {
   """The run."""
   runId: ID!
   """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""A run whose process is to end."""
+input EndProcessInput {
+  """The run."""
+  runId: ID!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The run without its process."""
+type EndProcessPayload {
+  """The run; null when refused."""
+  run: Run
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
   clientMutationId: String
 }
 
@@ -10061,7 +10260,7 @@ input RunTaskInput {
 
 """The started run."""
 type RunTaskPayload {
-  """The run; null when refused."""
+  """The run. With a refusal, the run that was stored as refused, or null when none was."""
   run: Run
   """Why the rules refused it; null when they did not."""
   refusal: Refusal
@@ -10773,6 +10972,18 @@ func (ec *executionContext) childFields_DiffLine(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type DiffLine", field.Name)
 }
 
+func (ec *executionContext) childFields_EndProcessPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_EndProcessPayload_run(ctx, field)
+	case "refusal":
+		return ec.fieldContext_EndProcessPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_EndProcessPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EndProcessPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Finding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "rule":
@@ -11177,6 +11388,10 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_task(ctx, field)
 	case "taskId":
 		return ec.fieldContext_Run_taskId(ctx, field)
+	case "predecessor":
+		return ec.fieldContext_Run_predecessor(ctx, field)
+	case "predecessorId":
+		return ec.fieldContext_Run_predecessorId(ctx, field)
 	case "pins":
 		return ec.fieldContext_Run_pins(ctx, field)
 	case "invocation":
@@ -11265,6 +11480,10 @@ func (ec *executionContext) childFields_RunInvocation(ctx context.Context, field
 		return ec.fieldContext_RunInvocation_skillId(ctx, field)
 	case "subject":
 		return ec.fieldContext_RunInvocation_subject(ctx, field)
+	case "derived":
+		return ec.fieldContext_RunInvocation_derived(ctx, field)
+	case "ended":
+		return ec.fieldContext_RunInvocation_ended(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunInvocation", field.Name)
 }
@@ -11297,6 +11516,8 @@ func (ec *executionContext) childFields_RunPin(ctx context.Context, field graphq
 		return ec.fieldContext_RunPin_way(ctx, field)
 	case "process":
 		return ec.fieldContext_RunPin_process(ctx, field)
+	case "derived":
+		return ec.fieldContext_RunPin_derived(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunPin", field.Name)
 }

@@ -27,6 +27,8 @@ type RunResolver interface {
 
 	Task(ctx context.Context, obj *model.Run) (*model.Task, error)
 
+	Predecessor(ctx context.Context, obj *model.Run) (*model.Run, error)
+
 	PendingDecision(ctx context.Context, obj *model.Run) (*model.PendingDecision, error)
 	PendingInput(ctx context.Context, obj *model.Run) (*model.PendingInput, error)
 
@@ -688,6 +690,93 @@ func (ec *executionContext) _DecisionEvent_turnDigest(ctx context.Context, field
 }
 func (ec *executionContext) fieldContext_DecisionEvent_turnDigest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("DecisionEvent", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _EndProcessPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.EndProcessPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndProcessPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EndProcessPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EndProcessPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EndProcessPayload_refusal(ctx context.Context, field graphql.CollectedField, obj *model.EndProcessPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndProcessPayload_refusal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refusal, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Refusal) graphql.Marshaler {
+			return ec.marshalORefusal2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusal(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EndProcessPayload_refusal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EndProcessPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EndProcessPayload_clientMutationId(ctx context.Context, field graphql.CollectedField, obj *model.EndProcessPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EndProcessPayload_clientMutationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClientMutationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EndProcessPayload_clientMutationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EndProcessPayload", field, false, false, "String")
 }
 
 func (ec *executionContext) _HighlightEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.HighlightEvent) (ret graphql.Marshaler) {
@@ -2165,6 +2254,61 @@ func (ec *executionContext) fieldContext_Run_taskId(_ context.Context, field gra
 	return graphql.NewScalarFieldContext("Run", field, false, false, "ID")
 }
 
+func (ec *executionContext) _Run_predecessor(ctx context.Context, field graphql.CollectedField, obj *model.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_predecessor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Run().Predecessor(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Run_predecessor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Run",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Run_predecessorId(ctx context.Context, field graphql.CollectedField, obj *model.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_predecessorId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PredecessorID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Run_predecessorId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Run", field, false, false, "ID")
+}
+
 func (ec *executionContext) _Run_pins(ctx context.Context, field graphql.CollectedField, obj *model.Run) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3033,6 +3177,52 @@ func (ec *executionContext) fieldContext_RunInvocation_subject(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _RunInvocation_derived(ctx context.Context, field graphql.CollectedField, obj *model.RunInvocation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunInvocation_derived(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Derived, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunInvocation_derived(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunInvocation", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RunInvocation_ended(ctx context.Context, field graphql.CollectedField, obj *model.RunInvocation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunInvocation_ended(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ended, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunInvocation_ended(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunInvocation", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _RunNotice_code(ctx context.Context, field graphql.CollectedField, obj *model.RunNotice) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3278,6 +3468,29 @@ func (ec *executionContext) _RunPin_process(ctx context.Context, field graphql.C
 	)
 }
 func (ec *executionContext) fieldContext_RunPin_process(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunPin", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _RunPin_derived(ctx context.Context, field graphql.CollectedField, obj *model.RunPin) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunPin_derived(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Derived, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunPin_derived(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RunPin", field, false, false, "Boolean")
 }
 
@@ -4717,6 +4930,55 @@ func UnmarshalDecideRunInput(ctx context.Context, raw any) (model.DecideRunInput
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputEndProcessInput(ctx context.Context, obj any) (model.EndProcessInput, error) {
+	var it model.EndProcessInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"runId", "clientMutationId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "runId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RunID = data
+		case "clientMutationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientMutationID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalEndProcessInput unmarshals raw into the EndProcessInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalEndProcessInput(ctx context.Context, raw any) (model.EndProcessInput, error) {
+	var out model.EndProcessInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "EndProcessInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputInvocationInput(ctx context.Context, obj any) (model.InvocationInput, error) {
 	var it model.InvocationInput
 	if obj == nil {
@@ -4893,7 +5155,7 @@ func (ec *executionContext) unmarshalInputStartRunInput(ctx context.Context, obj
 		asMap["background"] = false
 	}
 
-	fieldsInOrder := [...]string{"configurationId", "prompt", "messages", "invocation", "forcedSkillIds", "allowedTools", "maxIterations", "background", "clientMutationId"}
+	fieldsInOrder := [...]string{"configurationId", "prompt", "messages", "invocation", "predecessorId", "forcedSkillIds", "allowedTools", "maxIterations", "background", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4928,6 +5190,13 @@ func (ec *executionContext) unmarshalInputStartRunInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Invocation = data
+		case "predecessorId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("predecessorId"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PredecessorID = data
 		case "forcedSkillIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("forcedSkillIds"))
 			data, err := ec.unmarshalOID2ᚕstringᚄ(ctx, v)
@@ -5414,6 +5683,49 @@ func (ec *executionContext) _DecisionEvent(ctx context.Context, sel ast.Selectio
 			}
 		case "turnDigest":
 			out.Values[i] = ec._DecisionEvent_turnDigest(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var endProcessPayloadImplementors = []string{"EndProcessPayload"}
+
+func (ec *executionContext) _EndProcessPayload(ctx context.Context, sel ast.SelectionSet, obj *model.EndProcessPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, endProcessPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EndProcessPayload")
+		case "run":
+			out.Values[i] = ec._EndProcessPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refusal":
+			out.Values[i] = ec._EndProcessPayload_refusal(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "clientMutationId":
+			out.Values[i] = ec._EndProcessPayload_clientMutationId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -5977,6 +6289,17 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "predecessor":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Run_predecessor(ctx, field, obj)
+				})
+		case "predecessorId":
+			out.Values[i] = ec._Run_predecessorId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "pins":
 			out.Values[i] = ec._Run_pins(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -6266,6 +6589,16 @@ func (ec *executionContext) _RunInvocation(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "derived":
+			out.Values[i] = ec._RunInvocation_derived(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "ended":
+			out.Values[i] = ec._RunInvocation_ended(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -6371,6 +6704,11 @@ func (ec *executionContext) _RunPin(ctx context.Context, sel ast.SelectionSet, o
 			}
 		case "process":
 			out.Values[i] = ec._RunPin_process(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "derived":
+			out.Values[i] = ec._RunPin_derived(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -6977,6 +7315,11 @@ func (ec *executionContext) marshalNDecision2githubᚗcomᚋcountersignᚋcounte
 	return v
 }
 
+func (ec *executionContext) unmarshalNEndProcessInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEndProcessInput(ctx context.Context, v any) (model.EndProcessInput, error) {
+	res, err := ec.unmarshalInputEndProcessInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNMessageInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐMessageInput(ctx context.Context, v any) (*model.MessageInput, error) {
 	res, err := ec.unmarshalInputMessageInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -7283,6 +7626,13 @@ func (ec *executionContext) marshalODenialReason2ᚖgithubᚗcomᚋcountersign�
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOEndProcessPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEndProcessPayload(ctx context.Context, sel ast.SelectionSet, v *model.EndProcessPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._EndProcessPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOInvocationInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐInvocationInput(ctx context.Context, v any) (*model.InvocationInput, error) {

@@ -803,6 +803,24 @@ type DiffLine struct {
 	Text string `json:"text"`
 }
 
+// A run whose process is to end.
+type EndProcessInput struct {
+	// The run.
+	RunID string `json:"runId"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The run without its process.
+type EndProcessPayload struct {
+	// The run; null when refused.
+	Run *Run `json:"run"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // Something that a scan of a skill's text found.
 type Finding struct {
 	// Which check found it.
@@ -1072,6 +1090,32 @@ type PendingInput struct {
 	// The JSON Schema of the values.
 	Schema json.RawMessage `json:"schema"`
 }
+
+// The run before follows a process and has not ended.
+type PredecessorOpenRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// Where the run before stands. One that waits can be withdrawn with `cancelRunIfWaiting`.
+	Status RunStatus `json:"status"`
+}
+
+func (PredecessorOpenRefusal) IsRefusal() {}
+
+// A process is running in the lineage, and there is never more than one, on one subject.
+type ProcessRunningRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The process that is running. `endProcess` ends it.
+	Process *RunPin `json:"process"`
+	// The record that it works on; null without one.
+	Subject *RecordReference `json:"subject"`
+}
+
+func (ProcessRunningRefusal) IsRefusal() {}
 
 // A process said how far it is.
 type ProgressEvent struct {
@@ -1379,9 +1423,11 @@ type Run struct {
 	ConfigurationID string `json:"configurationId"`
 	// The id of the task it carries out; null without one.
 	TaskID *string `json:"taskId"`
+	// The id of the run that it continues, which may be gone; null for a first run.
+	PredecessorID *string `json:"predecessorId"`
 	// The instructions that it holds, each at one approved version, in the order in which the model reads them.
 	Pins []*RunPin `json:"pins"`
-	// The skill that was started explicitly; null without one.
+	// The skill that was started explicitly, in this run or in one that it continues; null without one.
 	Invocation *RunInvocation `json:"invocation"`
 	// The record it works on; null without one.
 	Subject *RecordReference `json:"subject"`
@@ -1454,7 +1500,7 @@ type RunFilter struct {
 	InitiatorID *string `json:"initiatorId"`
 	// Running with this configuration.
 	ConfigurationID *string `json:"configurationId"`
-	// That started this skill explicitly.
+	// Whose invocation names this skill, also when it came from the run before.
 	SkillID *string `json:"skillId"`
 }
 
@@ -1463,8 +1509,12 @@ type RunInvocation struct {
 	// The id of the skill.
 	SkillID string `json:"skillId"`
 	// The record to work on; null without one.
-	Subject   *RecordReference `json:"subject"`
-	SkillUUID uuid.UUID        `json:"-"`
+	Subject *RecordReference `json:"subject"`
+	// Whether nothing was started by it in this run: it goes on from the run before, or names an instruction that did.
+	Derived bool `json:"derived"`
+	// Whether the instruction that it started ended in this run. The next run does not go on with it.
+	Ended     bool      `json:"ended"`
+	SkillUUID uuid.UUID `json:"-"`
 }
 
 // Something a person should know about a run.
@@ -1488,7 +1538,9 @@ type RunPin struct {
 	// How it reached the run.
 	Way RunPinWay `json:"way"`
 	// Whether it is the process that guides the run.
-	Process bool    `json:"process"`
+	Process bool `json:"process"`
+	// Whether it was taken over from the run before.
+	Derived bool    `json:"derived"`
 	Domain  run.Pin `json:"-"`
 }
 
@@ -1520,7 +1572,7 @@ type RunTaskInput struct {
 
 // The started run.
 type RunTaskPayload struct {
-	// The run; null when refused.
+	// The run. With a refusal, the run that was stored as refused, or null when none was.
 	Run *Run `json:"run"`
 	// Why the rules refused it; null when they did not.
 	Refusal Refusal `json:"refusal"`
@@ -1989,8 +2041,11 @@ type StartRunInput struct {
 	Prompt *string `json:"prompt"`
 	// What was said so far, the last message being the question.
 	Messages []*MessageInput `json:"messages"`
-	// A skill to start explicitly.
+	// A skill to start explicitly. One that the run before holds already is not started again.
 	Invocation *InvocationInput `json:"invocation"`
+	// The run to continue. What it holds, what it invoked and what it works on go on in this run; nothing else can hand an instruction in. What was said
+	// before is the caller's to give in `messages`. Only its initiator or an administrator may continue a run.
+	PredecessorID *string `json:"predecessorId"`
 	// Skills to compose although they are not attached. Only administrators may give this.
 	ForcedSkillIds []string `json:"forcedSkillIds"`
 	// Only these tools, of those that the run would have; null does not narrow.
@@ -3540,6 +3595,12 @@ const (
 	RunNoticeCodeSecondApproverRequired RunNoticeCode = "SECOND_APPROVER_REQUIRED"
 	// A skill was left out because its process marker cannot be read.
 	RunNoticeCodeProcessUnreadableSkipped RunNoticeCode = "PROCESS_UNREADABLE_SKIPPED"
+	// An instruction of the run before stays behind, because its skill is not attached any more.
+	RunNoticeCodePinDroppedDetached RunNoticeCode = "PIN_DROPPED_DETACHED"
+	// An instruction of the run before stays behind, because this run has another configuration.
+	RunNoticeCodePinDroppedConfiguration RunNoticeCode = "PIN_DROPPED_CONFIGURATION"
+	// The process ended: it reported that it is done, or somebody ended it.
+	RunNoticeCodeProcessEnded RunNoticeCode = "PROCESS_ENDED"
 )
 
 var AllRunNoticeCode = []RunNoticeCode{
@@ -3550,11 +3611,14 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodePreviewMoved,
 	RunNoticeCodeSecondApproverRequired,
 	RunNoticeCodeProcessUnreadableSkipped,
+	RunNoticeCodePinDroppedDetached,
+	RunNoticeCodePinDroppedConfiguration,
+	RunNoticeCodeProcessEnded,
 }
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded:
 		return true
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
@@ -27,7 +28,7 @@ func (s *segment) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.mayRun(ctx, s.initiator, s.configuration, set, s.run.Invocation); err != nil {
+	if err := a.mayRun(ctx, s.initiator, s.configuration, commission{set: set, invoked: s.run.invoked(), subject: s.run.Subject, held: s.pins}); err != nil {
 		return s.withdrawnInstead(ctx, err)
 	}
 	sorted := set.compose(s.pins)
@@ -92,23 +93,31 @@ func goneOr(err error, message string) error {
 	return err
 }
 
-// holdPins checks the run's pins and the four-eyes rule that belongs to that check
-// (RULES P2, X7). A failing pin stops the run, which keeps the others (RULES P3).
+// holdPins holds the pins of the segment's run.
 func (s *segment) holdPins(ctx context.Context) ([]heldPin, error) {
-	held, failed, err := s.agent.checkPins(ctx, s.pins)
+	held, err := s.agent.hold(ctx, s.pins, s.configuration)
+	s.held = held
+	return held, err
+}
+
+// hold checks the pins of a run and the four-eyes rule that belongs to that check
+// (RULES P2, X7), at start, pickup, resume and continuation. A failing pin stops the
+// run, which keeps the others: the error is a stopped (RULES P3).
+func (a *Agent) hold(ctx context.Context, pins run.Pins, c library.Configuration) ([]heldPin, error) {
+	held, failed, err := a.checkPins(ctx, pins)
 	if err != nil {
 		return nil, err
 	}
 	if len(failed) > 0 {
 		message, notices := withdrawn(failed)
-		rest := pinsWithout(s.pins, failed)
+		rest := pinsWithout(pins, failed)
 		return nil, stopped{reason: run.ReasonInstructionWithdrawn, message: message, notices: notices, pins: &rest}
 	}
-	if process, is := s.pins.Process(); is && s.configuration.RequireSecondApprover {
-		rest := s.pins.Without(process.Skill)
+	if process, is := pins.Process(); is && c.RequireSecondApprover {
+		rest := pins.Without(process.Skill)
 		return nil, stopped{
 			reason:  run.ReasonSecondApproverRequired,
-			message: secondApproverMessage(s.configuration.Name),
+			message: secondApproverMessage(c.Name),
 			notices: []run.Notice{notice(run.NoticeSecondApprover)},
 			pins:    &rest,
 		}

@@ -15,11 +15,12 @@ import (
 
 // refusals is what the model reads for a call that does not run, by disposition.
 var refusals = map[run.Disposition]string{
-	run.NotOffered:   "This tool is not available in this run.",
-	run.OneApproval:  "Only one call of a turn can wait for a decision in a process run. Propose this one in a later turn.",
-	run.InputRefused: "A question cannot be asked beside a proposal. Ask it in a later turn.",
-	run.NotExecuted:  "This call was not executed because a proposal of the same turn waits for a decision.",
-	run.OneQuestion:  "Only one question can be asked in a turn.",
+	run.NotOffered:      "This tool is not available in this run.",
+	run.OneApproval:     "Only one call of a turn can wait for a decision in a process run. Propose this one in a later turn.",
+	run.InputRefused:    "A question cannot be asked beside a proposal. Ask it in a later turn.",
+	run.NotExecuted:     "This call was not executed because a proposal of the same turn waits for a decision.",
+	run.OneQuestion:     "Only one question can be asked in a turn.",
+	run.CompletionWaits: "Report completion after the decision: something of this turn waits for the person.",
 }
 
 // refuseCall answers a call that may not run.
@@ -86,7 +87,7 @@ func (s *segment) spec(c prompt.Call) tool.Spec {
 func (s *segment) toolCall(c prompt.Call) tool.Call {
 	return tool.Call{
 		Run: s.id, Key: s.key(c), Actor: s.initiator,
-		Subject: s.run.SubjectRecord(), Arguments: c.Arguments,
+		Subject: s.run.Subject, Arguments: c.Arguments,
 	}
 }
 
@@ -110,14 +111,19 @@ func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool
 			Completeness: string(w.Completeness), HookFailedAfterWrite: result.HookFailedAfterWrite,
 		}))
 	}
+	released := func() {}
 	if r := result.Report; r != nil {
 		event, value := s.report(*r)
 		rest.Events = append(rest.Events, event)
 		set = append(set, value)
+		if r.Progress != nil && r.Progress.Done {
+			released = s.release(&set, &rest)
+		}
 	}
 	if err := s.write(ctx, set, rest); err != nil {
 		return err
 	}
+	released()
 	s.transcript = append(s.transcript, prompt.Message{
 		Role: prompt.ToolRole, CallID: c.ID, Text: resultText(result), Failed: result.IsError,
 	})

@@ -52,9 +52,16 @@ func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transit
 	if !t.Allows(r.Status) {
 		return false, nil
 	}
+	out, err := change.One(ctx, a.Store, a.cancelling(by, r, t))
+	return out.Applied, err
+}
+
+// cancelling is the change that cancels a run, unless it has left the statuses that the
+// transition starts from.
+func (a *Agent) cancelling(by actor.Actor, r Run, t run.Transition) change.Change {
 	ending, now := run.Endings[run.ReasonCancelled], a.World.Now()
 	settled, entry := a.ended(by, r.ID, run.ReasonCancelled)
-	out, err := change.One(ctx, a.Store, change.Change{
+	return change.Change{
 		Updates: []change.Update{{
 			Table: runsTable, ID: r.ID,
 			If: []change.Value{runStatus.In(t.From...)},
@@ -67,8 +74,7 @@ func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transit
 		Run:    r.ID,
 		Events: []run.Event{settled},
 		Audit:  []audit.Entry{entry},
-	})
-	return out.Applied, err
+	}
 }
 
 // abort stops the segment of a run if this process executes it; another replica's

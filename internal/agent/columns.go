@@ -25,6 +25,8 @@ var (
 	runInvocation    = change.JSON[*Invocation](runsTable, "invocation")
 	// runInvokedSkill repeats the invocation's skill for the filter runs(skillId).
 	runInvokedSkill  = change.ID(runsTable, "invoked_skill_id")
+	runSubject       = change.JSON[*tool.Record](runsTable, "subject")
+	runPredecessor   = change.ID(runsTable, "predecessor_id")
 	runTask          = change.ID(runsTable, "task_id")
 	runForced        = change.JSON[[]uuid.UUID](runsTable, "forced_skill_ids")
 	runAllowList     = change.JSON[[]string](runsTable, "skill_allow_list")

@@ -176,7 +176,7 @@ func (a *Agent) stopWaiting(ctx context.Context, r Run, reason run.Reason, messa
 			If: []change.Value{runStatus.In(run.Stop.From...), runSuspension.Is(r.Suspension)},
 			Set: []change.Value{
 				runStatus.To(ending.Status), runOutcome.To(ending.Outcome), runReason.To(reason), runMessage.To(message),
-				runPins.To(pins), runNotices.To(append(orEmpty(r.Notices), stopNotice)), runTurnDigest.To(""),
+				runPins.To(pins), runInvocation.To(r.Invocation.without(r.Pins, pins)), runNotices.To(append(orEmpty(r.Notices), stopNotice)), runTurnDigest.To(""),
 				runRequest.Null(), runState.Null(), runFinishedAt.To(now),
 			},
 		}},

@@ -289,7 +289,7 @@ func (m *fakeModel) Turn(ctx context.Context, request agent.TurnRequest, _ func(
 	return turn(ctx)
 }
 
-// says adds turns that call tools.
+// says adds turns that call tools: to the list, or from here on where it has ended.
 func (m *fakeModel) says(turns ...[]prompt.Call) {
 	for _, calls := range turns {
 		m.does(func(context.Context) (agent.Turn, error) { return agent.Turn{Calls: calls}, nil })
@@ -299,6 +299,9 @@ func (m *fakeModel) says(turns ...[]prompt.Call) {
 func (m *fakeModel) does(turn func(context.Context) (agent.Turn, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for len(m.turns) < len(m.requests) {
+		m.turns = append(m.turns, nil) // what was answered beyond the list
+	}
 	m.turns = append(m.turns, turn)
 }
 

@@ -18,7 +18,10 @@ type member struct {
 	way      run.Way // WayAlways also for a skill attached on demand that nobody invoked
 	composed bool    // false for a skill that is only attached on demand
 	attached bool    // to the configuration
+	offered  bool    // attached to the configuration or to the run's task
 	ofTask   bool    // composed because the run's task offers it, and nothing else
+	forced   bool    // onto this run, whichever way it is composed
+	derived  bool    // invoked in an earlier run of the lineage, and not again
 }
 
 func (m member) effective() bool {
@@ -30,7 +33,7 @@ func (m member) effective() bool {
 // T1).
 type lineup []member
 
-// origin is where a run's skills come from.
+// origin is where a run's skills come from. An invocation that ended brings nothing.
 type origin struct {
 	configuration uuid.UUID
 	task          uuid.UUID // zero when the run carries out none
@@ -39,7 +42,15 @@ type origin struct {
 }
 
 func (r Run) origin() origin {
-	return origin{configuration: r.ConfigurationID, task: r.TaskID, invoked: r.Invocation, forced: r.Forced}
+	return origin{configuration: r.ConfigurationID, task: r.TaskID, invoked: r.invoked(), forced: r.Forced}
+}
+
+// invoked is what the run still invokes (RULES X9).
+func (r Run) invoked() *Invocation {
+	if r.Invocation == nil || r.Invocation.Ended {
+		return nil
+	}
+	return r.Invocation
 }
 
 // lineup reads a run's skill set as it is now.
@@ -50,7 +61,7 @@ func (a *Agent) lineup(ctx context.Context, from origin) (lineup, error) {
 	}
 	forced, invoked := from.forced, from.invoked
 	named := slices.Clone(forced)
-	if invoked != nil {
+	if invoked != nil && !invoked.Derived {
 		named = append(named, invoked.Skill)
 	}
 	extra, err := a.Skills.Dossiers(ctx, set.missing(named))
@@ -63,10 +74,10 @@ func (a *Agent) lineup(ctx context.Context, from origin) (lineup, error) {
 	for i := range set {
 		id := set[i].Skill.ID
 		if slices.Contains(forced, id) {
-			set[i].way, set[i].composed, set[i].ofTask = run.WayForced, true, false
+			set[i].way, set[i].composed, set[i].ofTask, set[i].forced = run.WayForced, true, false, true
 		}
 		if invoked != nil && id == invoked.Skill {
-			set[i].way, set[i].composed, set[i].ofTask = run.WayInvoked, true, false
+			set[i].way, set[i].composed, set[i].ofTask, set[i].derived = run.WayInvoked, true, false, invoked.Derived
 		}
 	}
 	return set, a.addFacts(ctx, set)
@@ -83,7 +94,7 @@ func (a *Agent) attached(ctx context.Context, from origin) (lineup, error) {
 	var set lineup
 	for _, o := range offered {
 		set = append(set, member{
-			Dossier: o.Dossier, way: run.WayAlways, composed: o.Attachment.LoadMode == library.Always, attached: true,
+			Dossier: o.Dossier, way: run.WayAlways, composed: o.Attachment.LoadMode == library.Always, attached: true, offered: true,
 		})
 	}
 	if from.task == uuid.Nil {
@@ -96,7 +107,7 @@ func (a *Agent) attached(ctx context.Context, from origin) (lineup, error) {
 		at := slices.IndexFunc(set, func(m member) bool { return m.Skill.ID == o.Skill.ID })
 		switch {
 		case at < 0:
-			set = append(set, member{Dossier: o.Dossier, way: run.WayAlways, composed: true, ofTask: true})
+			set = append(set, member{Dossier: o.Dossier, way: run.WayAlways, composed: true, offered: true, ofTask: true})
 		case !set[at].composed:
 			set[at].composed, set[at].ofTask = true, true
 		}
@@ -136,7 +147,8 @@ func (set lineup) missing(ids []uuid.UUID) []uuid.UUID {
 
 // allowList is the live skill-derived list over the set (RULES T1, T3, T4, T9): every
 // effective skill counts with its declaration, composed or not; a pinned one with its
-// pinned snapshot's, enabled or not.
+// pinned snapshot's, enabled or not, as long as it is attached or was forced in the
+// lineage.
 func (set lineup) allowList(held []heldPin) []string {
 	var declarations []skill.Tools
 	for _, m := range set {
@@ -145,7 +157,7 @@ func (set lineup) allowList(held []heldPin) []string {
 		}
 	}
 	for _, h := range held {
-		if _, member := set.find(h.Skill); !member {
+		if m, member := set.find(h.Skill); !h.InLineage() && (!member || !m.offered && !m.forced) {
 			continue // detached: attachment granted its tools
 		}
 		declarations = append(declarations, h.version.Tools)
@@ -177,7 +189,7 @@ func (set lineup) compose(held run.Pins) composition {
 			c.notices = append(c.notices, notice(run.NoticeIntegritySkipped, m.Skill.Version.Name))
 		case m.Skill.Version.Process == skill.ProcessUnreadable:
 			c.notices = append(c.notices, notice(run.NoticeUnreadableProcess, m.Skill.Version.Name))
-		case m.Skill.Version.Process == skill.ProcessYes && m.way != run.WayInvoked:
+		case m.Skill.Version.Process == skill.ProcessYes && (m.way != run.WayInvoked || m.derived): // a start is never taken over
 			c.notices = append(c.notices, notice(run.NoticeProcessSkipped, m.Skill.Version.Name))
 		case standing.Instructs:
 			c.pins = append(c.pins, m.pin())
@@ -200,5 +212,6 @@ func (m member) pin() run.Pin {
 		Digest:  m.Skill.Version.Digest(),
 		Way:     m.way,
 		Process: m.Skill.Version.Process == skill.ProcessYes,
+		Forced:  m.forced && m.way != run.WayForced,
 	}
 }

@@ -54,7 +54,7 @@ func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
 	w := s.agent.World
 	began := w.Now()
 	request := TurnRequest{Model: s.configuration.Model, Messages: s.transcript, Tools: s.offer.definitions}
-	if subject := s.run.SubjectRecord(); subject != nil {
+	if subject := s.run.Subject; subject != nil {
 		request.SubjectID = subject.ID
 	}
 	turn, err := s.model.Turn(ctx, request, nil)

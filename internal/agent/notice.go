@@ -14,6 +14,9 @@ var noticeTexts = map[run.NoticeCode]string{
 	run.NoticeUnreadableProcess: "The process marker of %s cannot be read; it was left out.",
 	run.NoticeInstructionGone:   "%s may not instruct any more: %s.",
 	run.NoticePreviewMoved:      "What %s would change is no longer what the card showed.",
+	run.NoticePinDetached:       "%s is not attached any more; the conversation goes on without it.",
+	run.NoticePinConfiguration:  "%s stays behind with the configuration that it was used with.",
+	run.NoticeProcessEnded:      "The process %s has ended.",
 	run.NoticeSecondApprover:    "The configuration now requires a second approver.",
 }
 

@@ -95,5 +95,6 @@ func (s *segment) facts(c prompt.Call) run.Call {
 		Write:         tool.DeclaredWrite(spec),
 		Input:         spec.RequiresInput,
 		PlainRead:     !spec.Remote && !bound && !tool.EffectOf(spec).Writes(),
+		Completes:     tool.ReportsCompletion(c.Tool, c.Arguments),
 	}
 }

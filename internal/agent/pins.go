@@ -26,7 +26,7 @@ type failedPin struct {
 }
 
 // checkPins holds every pin against what is approved now (RULES P2). It is asked at
-// pickup and at every resume, before the approved write runs.
+// start and continuation, at pickup, and at every resume before the approved write runs.
 func (a *Agent) checkPins(ctx context.Context, pins run.Pins) (held []heldPin, failed []failedPin, err error) {
 	if len(pins) == 0 {
 		return nil, nil, nil

@@ -31,7 +31,9 @@ type Run struct {
 	InitiatorID     uuid.UUID
 	ConfigurationID uuid.UUID
 	TaskID          uuid.UUID // the task it carries out; zero for any other run
+	PredecessorID   uuid.UUID // the run it continues, which may be gone; zero for a first run
 	Invocation      *Invocation
+	Subject         *tool.Record // what it works on
 	Forced          []uuid.UUID
 	// SkillAllowList is the skill-derived list fixed at start (RULES T1, T10); nil is
 	// unrestricted. CallerTools, kept beside it, only narrows; nil does not.
@@ -59,14 +61,23 @@ type Run struct {
 type Invocation struct {
 	Skill   uuid.UUID    `json:"skill"`
 	Subject *tool.Record `json:"subject,omitempty"`
+	// Derived says that nothing is started by it in this run: it came from the run
+	// before, or names a skill whose pin did (RULES P4, X4).
+	Derived bool `json:"derived,omitempty"`
+	// Ended says that its pin ended in this run: nothing goes on from it (RULES X9).
+	Ended bool `json:"ended,omitempty"`
 }
 
-// SubjectRecord is the record the run works on, if any.
-func (r Run) SubjectRecord() *tool.Record {
-	if r.Invocation == nil {
-		return nil
+// without is the invocation after pins were taken from a run: it ends with its own.
+func (i *Invocation) without(was, now run.Pins) *Invocation {
+	if i == nil || i.Ended {
+		return i
 	}
-	return r.Invocation.Subject
+	_, held := was.Of(i.Skill)
+	_, holds := now.Of(i.Skill)
+	out := *i
+	out.Ended = held && !holds
+	return &out
 }
 
 // Fence is a write that was begun: recorded before the tool runs, cleared with the
@@ -130,7 +141,8 @@ const (
 type Store interface {
 	change.Applier
 
-	// Run returns fault.NotFound for an id that is not there.
+	// Run returns fault.NotFound for an id that is not there, and an error with
+	// ErrUnreadable in its chain for a row that cannot be read.
 	Run(ctx context.Context, id uuid.UUID) (Run, error)
 	// Request and State decrypt; one that cannot be decrypted or read is a refusal
 	// STATE_UNREADABLE, and fault.NotFound when it was dropped.

@@ -33,6 +33,7 @@ type segment struct {
 	model         Model
 	offer         offer
 	pins          run.Pins
+	held          []heldPin // pins with their texts, as last checked
 	notices       []run.Notice
 	transcript    []prompt.Message
 	nonceKey      []byte
@@ -147,7 +148,7 @@ func (s *segment) settle(ctx context.Context, e stopped) error {
 		runRequest.Null(), runState.Null(), runLeaseOwner.To(""), runLeaseUntil.Null(), runFinishedAt.To(now),
 	}
 	if e.pins != nil {
-		set = append(set, runPins.To(*e.pins))
+		set = append(set, runPins.To(*e.pins), runInvocation.To(s.run.Invocation.without(s.pins, *e.pins)))
 	}
 	events := append(e.events, noticeEvents(now, e.notices)...)
 	settled, entry := a.ended(s.initiator, s.id, e.reason)

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // StartRequest asks for a run.
@@ -23,6 +23,7 @@ type StartRequest struct {
 	ConfigurationID uuid.UUID
 	Messages        []prompt.Message
 	Invocation      *Invocation
+	Predecessor     uuid.UUID   // the run to continue; zero for a first run (RULES P4)
 	Forced          []uuid.UUID // composed like always; an administrator's act (RULES L11, T1)
 	AllowedTools    []string    // nil does not narrow (RULES T10)
 	MaxIterations   int         // below 1 is none (RULES R9)
@@ -34,22 +35,21 @@ type asked struct {
 	task uuid.UUID
 }
 
-func (r asked) origin() origin {
-	return origin{configuration: r.ConfigurationID, task: r.task, invoked: r.Invocation, forced: r.Forced}
+// commission is what a run is to do, as the rules ask about it at start and again at
+// pickup.
+type commission struct {
+	set     lineup
+	invoked *Invocation
+	subject *tool.Record
+	held    run.Pins // from the run before; at pickup, what the run holds
 }
 
-func (r StartRequest) invoked() *uuid.UUID {
-	if r.Invocation == nil {
+// starts returns the skill that is started, which one taken over is not (RULES X4).
+func (c commission) starts() *Invocation {
+	if c.invoked == nil || c.invoked.Derived {
 		return nil
 	}
-	return &r.Invocation.Skill
-}
-
-func (r asked) carriesOut() *uuid.UUID {
-	if r.task == uuid.Nil {
-		return nil
-	}
-	return &r.task
+	return c.invoked
 }
 
 // audited says on an entry what was asked for.
@@ -57,6 +57,9 @@ func (r asked) audited(e audit.Entry, set lineup) audit.Entry {
 	e = e.With("configuration", r.ConfigurationID)
 	if r.task != uuid.Nil {
 		e = e.With("task", r.task)
+	}
+	if r.Predecessor != uuid.Nil {
+		e = e.With("predecessor", r.Predecessor)
 	}
 	if r.Invocation != nil {
 		if m, known := set.find(r.Invocation.Skill); known {
@@ -69,9 +72,15 @@ func (r asked) audited(e audit.Entry, set lineup) audit.Entry {
 // requestBytes bounds what a run may be asked: the text of all messages, in bytes.
 const requestBytes = 256 << 10
 
-// Start checks the request, fixes the run's pins and allow-list, and stores the run
-// as queued; a worker picks it up. What the rules refuse is a fault.Refused, audited
-// as RUN_REFUSED, and leaves no run.
+// startTries bounds how often a start is judged anew because what it stands on, such
+// as the run before it, changed meanwhile.
+const startTries = 8
+
+// Start checks the request, derives what a continuation takes over, fixes the run's
+// pins and allow-list, and stores the run as queued; a worker picks it up. What the
+// rules refuse is a fault.Refused, audited as RUN_REFUSED, and leaves no run, except
+// when an instruction does not hold any more: that run is stored as failed without it
+// and returned beside the refusal, so that the next one can continue it (RULES P3).
 func (a *Agent) Start(ctx context.Context, by actor.Actor, req StartRequest) (Run, error) {
 	return a.start(ctx, by, asked{StartRequest: req})
 }
@@ -80,25 +89,49 @@ func (a *Agent) start(ctx context.Context, by actor.Actor, req asked) (Run, erro
 	if err := mayStart(by, req.StartRequest); err != nil {
 		return Run{}, err
 	}
-	configuration, err := a.Skills.Configuration(ctx, req.ConfigurationID)
+	for range startTries {
+		r, stored, err := a.tryStart(ctx, by, req)
+		if stored || err != nil {
+			return r, err
+		}
+	}
+	return Run{}, fault.New(fault.Unavailable, "What the run would start from keeps changing; try again.")
+}
+
+// tryStart judges the request and stores the run, unless the one before it is not any
+// more what it was derived from.
+func (a *Agent) tryStart(ctx context.Context, by actor.Actor, req asked) (r Run, stored bool, err error) {
+	c, err := a.Skills.Configuration(ctx, req.ConfigurationID)
 	if err != nil {
-		return Run{}, err
+		return Run{}, false, err
 	}
-	set, err := a.lineup(ctx, req.origin())
+	from, err := a.predecessor(ctx, by, req.Predecessor)
 	if err != nil {
-		return Run{}, err
+		return Run{}, false, a.auditRefusal(ctx, by, req, nil, err)
 	}
-	if missing := set.missing(req.Forced); len(missing) > 0 {
-		return Run{}, fault.New(fault.NotFound, "a skill in forcedSkillIds does not exist")
-	}
-	if err := a.mayRun(ctx, by, configuration, set, req.Invocation); err != nil {
-		return Run{}, a.auditRefusal(ctx, by, req, set, err)
-	}
-	r, err := a.queue(ctx, by, req, set)
+	taken, err := a.takeOver(ctx, req, from)
 	if err != nil {
-		return Run{}, err
+		return Run{}, false, err
 	}
-	return a.Store.Run(ctx, r)
+	invoked, subject, clash := taken.invoke(req.Invocation)
+	work := commission{invoked: invoked, subject: subject, held: taken.pins}
+	work.set, err = a.lineup(ctx, origin{configuration: req.ConfigurationID, task: req.task, invoked: invoked, forced: req.Forced})
+	if err != nil {
+		return Run{}, false, err
+	}
+	if missing := work.set.missing(req.Forced); len(missing) > 0 {
+		return Run{}, false, fault.New(fault.NotFound, "a skill in forcedSkillIds does not exist")
+	}
+	if clash {
+		process, _ := taken.pins.Process()
+		err = a.processRunning(ctx, process, taken.subject)
+	} else {
+		err = a.mayRun(ctx, by, c, work)
+	}
+	if err != nil {
+		return Run{}, false, a.auditRefusal(ctx, by, req, work.set, err)
+	}
+	return a.queue(ctx, by, c, req, work, taken)
 }
 
 func mayStart(by actor.Actor, req StartRequest) error {
@@ -126,38 +159,46 @@ func mayStart(by actor.Actor, req StartRequest) error {
 }
 
 // mayRun holds a request against the rules that are asked at start and again at
-// pickup: the actor may use the configuration, and the invocation stands (RULES L3, X3).
-func (a *Agent) mayRun(ctx context.Context, by actor.Actor, c library.Configuration, set lineup, invoked *Invocation) error {
+// pickup: the actor may use the configuration, what is started stands, and the subject
+// can be read (RULES L3, X3, P10). What is taken over was started once and is not asked
+// about again.
+func (a *Agent) mayRun(ctx context.Context, by actor.Actor, c library.Configuration, work commission) error {
 	if !c.MayUse(by) {
 		return fault.Refuse(fault.ConfigurationNotAllowed, "the configuration %q does not name you among its users", c.Name)
 	}
-	if invoked == nil {
-		return nil
-	}
-	m, known := set.find(invoked.Skill)
-	if !known {
-		return fault.New(fault.NotFound, "the invoked skill does not exist")
-	}
-	name := m.Skill.Version.Name
-	switch {
-	case !m.attached:
-		return fault.Refuse(fault.NotAttached, "the skill %q is not attached to the configuration %q", name, c.Name)
-	case !m.effective():
-		return fault.Refuse(fault.NotEffective, "the skill %q cannot be used: %s", name, ineffective(m))
-	}
-	if invoked.Subject != nil {
-		if _, err := a.Content.Read(ctx, by, invoked.Subject.Table, invoked.Subject.ID); err != nil {
-			if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden) {
-				return fault.Refuse(fault.SubjectUnreadable, "you cannot read the record %s %s", invoked.Subject.Table, invoked.Subject.ID)
-			}
-			return err
+	started, m := work.starts(), member{}
+	if started != nil {
+		var known bool
+		if m, known = work.set.find(started.Skill); !known {
+			return fault.New(fault.NotFound, "the invoked skill does not exist")
+		}
+		name := m.Skill.Version.Name
+		switch {
+		case !m.attached:
+			return fault.Refuse(fault.NotAttached, "the skill %q is not attached to the configuration %q", name, c.Name)
+		case !m.effective():
+			return fault.Refuse(fault.NotEffective, "the skill %q cannot be used: %s", name, ineffective(m))
 		}
 	}
-	return mayInvoke(by, c, m)
+	if err := a.subjectReadable(ctx, by, work.subject); err != nil || started == nil {
+		return err
+	}
+	return a.mayInvoke(ctx, by, c, m, work)
+}
+
+func (a *Agent) subjectReadable(ctx context.Context, by actor.Actor, subject *tool.Record) error {
+	if subject == nil {
+		return nil
+	}
+	_, err := a.Content.Read(ctx, by, subject.Table, subject.ID)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden) {
+		return fault.Refuse(fault.SubjectUnreadable, "you cannot read the record %s %s", subject.Table, subject.ID)
+	}
+	return err
 }
 
 // mayInvoke holds the rules that only a process has (RULES X3, S14).
-func mayInvoke(by actor.Actor, c library.Configuration, m member) error {
+func (a *Agent) mayInvoke(ctx context.Context, by actor.Actor, c library.Configuration, m member, work commission) error {
 	name := m.Skill.Version.Name
 	switch m.Skill.Version.Process {
 	case skill.ProcessNo:
@@ -165,10 +206,13 @@ func mayInvoke(by actor.Actor, c library.Configuration, m member) error {
 	case skill.ProcessUnreadable:
 		return fault.Refuse(fault.ProcessUnreadable, "the process marker of the skill %q cannot be read", name)
 	}
-	standing := skill.Stand(m.facts)
-	switch {
-	case !standing.Instructs:
+	if standing := skill.Stand(m.facts); !standing.Instructs {
 		return fault.Refuse(fault.NotInstruction, "the process %q may not instruct: %s", name, standingText(standing)).With(standing)
+	}
+	if process, held := work.held.Process(); held && process.Skill != m.Skill.ID {
+		return a.processRunning(ctx, process, work.subject)
+	}
+	switch {
 	case c.RequireSecondApprover:
 		return fault.Refuse(fault.SecondApproverRequired,
 			"the configuration %q has requireSecondApprover set, and a process is decided by its initiator alone", c.Name)
@@ -187,45 +231,6 @@ func ineffective(m member) string {
 	default:
 		return "its trust level is below skills.minTrustLevel"
 	}
-}
-
-// queue stores the run with everything that is fixed at start (RULES T1, T2, P1).
-func (a *Agent) queue(ctx context.Context, by actor.Actor, req asked, set lineup) (uuid.UUID, error) {
-	composed := set.compose(nil)
-	for _, broken := range composed.broken {
-		if err := a.Skills.NoteIntegrityFailure(ctx, broken); err != nil {
-			return uuid.Nil, err
-		}
-	}
-	held, _, err := a.checkPins(ctx, composed.pins)
-	if err != nil {
-		return uuid.Nil, err
-	}
-	request, err := json.Marshal(Request{Messages: req.Messages})
-	if err != nil {
-		return uuid.Nil, fault.Wrap(fault.Internal, err, "storing the request")
-	}
-	id, now := a.World.NewID(), a.World.Now()
-	row := []change.Value{
-		runID.To(id), runStatus.To(run.Queued), runOutcome.To(""), runReason.To(""), runTruncated.To(false),
-		runMessage.To(""), runAnswer.To(""), runInitiator.To(by.ID), runConfiguration.To(req.ConfigurationID),
-		runInvocation.To(req.Invocation), runInvokedSkill.Maybe(req.invoked()), runTask.Maybe(req.carriesOut()), runForced.To(orEmpty(req.Forced)),
-		runAllowList.To(set.allowList(held)), runCallerTools.To(req.AllowedTools),
-		runPins.To(composed.pins), runNotices.To(orEmpty(composed.notices)),
-		runProgress.To(nil), runHighlight.To(nil), runMaxIterations.To(max(req.MaxIterations, 0)),
-		runSuspension.To(0), runTurnDigest.To(""), runRequest.To(string(request)), runState.Null(),
-		runLeaseOwner.To(""), runLeaseUntil.Null(), runFence.To(nil), runUsage.To(Usage{}),
-		runCreatedAt.To(now), runStartedAt.Null(), runFinishedAt.Null(),
-	}
-	entry := req.audited(audit.Record(a.World, by, audit.RunStarted).InRun(id), set)
-	_, err = change.One(ctx, a.Store, change.Change{
-		Inserts: []change.Insert{{Table: runsTable, Row: row}},
-		Run:     id,
-		Events:  append([]run.Event{{Kind: run.EventStarted, At: now}}, noticeEvents(now, composed.notices)...),
-		Audit:   []audit.Entry{entry},
-		Ring:    []change.Topic{change.QueueTopic},
-	})
-	return id, err
 }
 
 // auditRefusal records a refused start and gives back what is to be returned.

@@ -19,7 +19,7 @@ func process(name, title, description string, schema map[string]any) tool.Spec {
 // reportProgress says where a process is (RULES C2).
 func reportProgress() tool.Tool {
 	return read[tool.Progress]{
-		spec: process("report_progress", "Report progress", "Says at which point of how many you are, and whether the process is done.",
+		spec: process(tool.ReportProgress, "Report progress", "Says at which point of how many you are, and whether the process is done.",
 			object([]string{"position", "total"}, map[string]any{
 				"position": map[string]any{"type": "integer", "description": "The point you are at; the first is 1."},
 				"total":    map[string]any{"type": "integer", "description": "How many points there are."},

@@ -28,7 +28,17 @@ type Pin struct {
 	Digest  skill.Digest `json:"digest"`
 	Way     Way          `json:"way"`
 	Process bool         `json:"process,omitempty"`
+	// Forced says that an administrator forced the skill onto a run of the lineage
+	// although it came to this one another way; see InLineage.
+	Forced bool `json:"forced,omitempty"`
+	// Derived says that the pin was taken over from the run before: it is composed
+	// without being admitted again (RULES P11).
+	Derived bool `json:"derived,omitempty"`
 }
+
+// InLineage reports whether the skill was forced on a run of the lineage: then its pin
+// needs no attachment (RULES L11, P8).
+func (p Pin) InLineage() bool { return p.Forced || p.Way == WayForced }
 
 // Pins are what a run holds, in section order.
 type Pins []Pin
@@ -41,6 +51,30 @@ func (p Pins) Process() (Pin, bool) {
 		return Pin{}, false
 	}
 	return p[i], true
+}
+
+// Of returns the pin of a skill, if one is held.
+func (p Pins) Of(id uuid.UUID) (Pin, bool) {
+	i := slices.IndexFunc(p, func(pin Pin) bool { return pin.Skill == id })
+	if i < 0 {
+		return Pin{}, false
+	}
+	return p[i], true
+}
+
+// Derive is what a continuation takes over: every pin whose skill is still attached
+// or was forced in the lineage, in order, and none of another configuration's (RULES
+// P4, P8). Dropped are the others.
+func (p Pins) Derive(sameConfiguration bool, attached func(skill uuid.UUID) bool) (kept, dropped Pins) {
+	for _, pin := range p {
+		if !sameConfiguration || !pin.InLineage() && !attached(pin.Skill) {
+			dropped = append(dropped, pin)
+			continue
+		}
+		pin.Derived = true
+		kept = append(kept, pin)
+	}
+	return kept, dropped
 }
 
 // Without returns the pins less those of the named skills.
@@ -66,6 +100,9 @@ const (
 	NoticePreviewMoved      NoticeCode = "PREVIEW_MOVED"
 	NoticeSecondApprover    NoticeCode = "SECOND_APPROVER_REQUIRED"
 	NoticeUnreadableProcess NoticeCode = "PROCESS_UNREADABLE_SKIPPED"
+	NoticePinDetached       NoticeCode = "PIN_DROPPED_DETACHED"
+	NoticePinConfiguration  NoticeCode = "PIN_DROPPED_CONFIGURATION"
+	NoticeProcessEnded      NoticeCode = "PROCESS_ENDED"
 )
 
 // Notice is a code with arguments; the text is the client's.

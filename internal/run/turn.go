@@ -19,6 +19,7 @@ type Call struct {
 	Write         bool // a builtin's declared write (RULES C1)
 	Input         bool // suspends for input
 	PlainRead     bool // a builtin read that needs no approval
+	Completes     bool // reports that the process is done (RULES X8)
 }
 
 // Disposition is what happens to one call of a turn.
@@ -35,6 +36,7 @@ const (
 	InputRefused     Disposition = "input_refused_beside_approval"
 	NotExecuted      Disposition = "not_executed_while_proposal_waits"
 	OneQuestion      Disposition = "one_question_per_turn"
+	CompletionWaits  Disposition = "report_completion_after_decision"
 )
 
 // Plan is what a turn comes to: what happens to each call, and what the run waits
@@ -46,7 +48,8 @@ type Plan struct {
 
 // PlanTurn decides a whole turn before anything of it runs. Outside a process run the
 // turn suspends before any call, approval before input (RULES G3); a process run has
-// one pending call, and its plain reads run before the card (RULES C1, C7).
+// one pending call, its plain reads run before the card (RULES C1, C7), and it is not
+// done while something waits (RULES X8).
 func PlanTurn(process bool, calls []Call) Plan {
 	plan := Plan{Calls: make([]Disposition, len(calls))}
 	switch {
@@ -83,6 +86,8 @@ func dispose(process bool, suspend Transition, c Call, pending bool) Disposition
 		return c.Refused
 	case pending:
 		return Pend
+	case process && suspend.To != "" && c.Completes:
+		return CompletionWaits
 	case suspend.To == WaitingForApproval:
 		return besideProposal(process, c)
 	case suspend.To == WaitingForInput && c.Input:

@@ -17,6 +17,7 @@ var (
 	boundRead  = run.Call{ApprovalBound: true}
 	question   = run.Call{Input: true}
 	freeRemote = run.Call{} // a remote tool whose approval was switched off: no read, not bound
+	completion = run.Call{PlainRead: true, Completes: true}
 	unoffered  = run.Call{Refused: run.NotOffered, ApprovalBound: true, Write: true}
 )
 
@@ -76,6 +77,36 @@ func TestPlanTurn(t *testing.T) {
 			[]run.Disposition{run.AfterDecision, run.Pend},
 			run.WaitingForInput,
 		},
+		{
+			"X8 a completion report without anything pending runs", true,
+			[]run.Call{read, completion},
+			[]run.Disposition{run.Execute, run.Execute},
+			"",
+		},
+		{
+			"X8 C1 beside a proposal it is an error", true,
+			[]run.Call{completion, read, write},
+			[]run.Disposition{run.CompletionWaits, run.Execute, run.Pend},
+			run.WaitingForApproval,
+		},
+		{
+			"X8 C7 and beside a question", true,
+			[]run.Call{question, completion},
+			[]run.Disposition{run.Pend, run.CompletionWaits},
+			run.WaitingForInput,
+		},
+		{
+			"X8 in an ordinary run it is a read like any other", false,
+			[]run.Call{completion, write},
+			[]run.Disposition{run.AfterDecision, run.Pend},
+			run.WaitingForApproval,
+		},
+		{
+			"X8 a proposal that is refused is none", true,
+			[]run.Call{completion, unoffered},
+			[]run.Disposition{run.Execute, run.NotOffered},
+			"",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,7 +119,7 @@ func TestPlanTurn(t *testing.T) {
 }
 
 func TestPlanTurnProperties(t *testing.T) {
-	anyCall := rapid.SampledFrom([]run.Call{read, write, boundRead, question, freeRemote, unoffered})
+	anyCall := rapid.SampledFrom([]run.Call{read, write, boundRead, question, freeRemote, unoffered, completion})
 	rapid.Check(t, func(t *rapid.T) {
 		process := rapid.Bool().Draw(t, "process")
 		calls := rapid.SliceOfN(anyCall, 1, 8).Draw(t, "calls")
@@ -103,6 +134,9 @@ func TestPlanTurnProperties(t *testing.T) {
 			if c.Write && (d == run.Execute || d == run.AfterDecision) {
 				t.Fatalf("C6 a write would run undecided: %v → %v", calls, plan.Calls)
 			}
+			if process && c.Completes && pending+count(plan.Calls[i:], run.Pend) > 0 && d == run.Execute {
+				t.Fatalf("X8 a process is reported done while something waits: %v", plan.Calls)
+			}
 			if c.Refused != "" && d != c.Refused {
 				t.Fatalf("G4 a refused call got %v", d)
 			}
@@ -114,6 +148,16 @@ func TestPlanTurnProperties(t *testing.T) {
 			t.Fatalf("G3 %d calls pend but the run waits for %q", pending, plan.Suspend.To)
 		}
 	})
+}
+
+func count(list []run.Disposition, of run.Disposition) int {
+	n := 0
+	for _, d := range list {
+		if d == of {
+			n++
+		}
+	}
+	return n
 }
 
 func TestTurnDigest(t *testing.T) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -82,12 +83,13 @@ func (s *Store) toRun(ctx context.Context, row *ent.Run) (agent.Run, error) {
 	r := agent.Run{
 		ID: row.ID, Status: run.Status(row.Status), Outcome: run.Outcome(row.Outcome), Reason: run.Reason(row.TerminationReason),
 		Truncated: row.Truncated, Message: row.Message, Answer: s.answer(ctx, row), InitiatorID: row.InitiatorID,
-		ConfigurationID: row.ConfigurationID, TaskID: known(row.TaskID), MaxIterations: row.MaxIterations, Suspension: row.Suspension,
+		ConfigurationID: row.ConfigurationID, TaskID: known(row.TaskID), PredecessorID: known(row.PredecessorID), MaxIterations: row.MaxIterations, Suspension: row.Suspension,
 		TurnDigest: row.TurnDigest, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Events: row.NextSeq,
 		CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt), FinishedAt: utc(row.FinishedAt),
 	}
 	var bad error
 	field(&bad, &r.Invocation, row.Invocation)
+	field[*tool.Record](&bad, &r.Subject, row.Subject)
 	field(&bad, &r.Forced, row.ForcedSkillIds)
 	field(&bad, &r.SkillAllowList, row.SkillAllowList)
 	field(&bad, &r.CallerTools, row.CallerTools)
@@ -98,7 +100,7 @@ func (s *Store) toRun(ctx context.Context, row *ent.Run) (agent.Run, error) {
 	field(&bad, &r.Fence, row.Fence)
 	field(&bad, &r.Usage, row.Usage)
 	if bad != nil {
-		return agent.Run{}, fault.Wrap(fault.Internal, bad, "run %s cannot be read", row.ID)
+		return agent.Run{}, fault.Wrap(fault.Internal, errors.Join(agent.ErrUnreadable, bad), "run %s cannot be read", row.ID)
 	}
 	return r, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/store"
 	"github.com/countersign/countersign/internal/store/storetest"
+	"github.com/countersign/countersign/internal/tool"
 	"github.com/countersign/countersign/migrations"
 )
 
@@ -50,7 +51,9 @@ INSERT INTO skills (id, identifier, trust_level, created_at, updated_at, name, s
  ('{6}', 'b', 'verified', '2025-06-01 12:00:00', '2025-06-01 12:00:00', 'B', 'full', '{"State":"undeclared"}', 'no', '{4}');
 INSERT INTO attachments (id, load_mode, position, created_at, skill_id, configuration_id) VALUES
  ('{7}', 'on_demand', 2, '2025-06-01 12:00:00', '{5}', '{3}'), ('{8}', 'always', 1, '2025-06-01 12:00:00', '{6}', '{3}');
-INSERT INTO runs (id, status, next_seq, created_at, initiator_id, configuration_id) VALUES ('{9}', 'completed', 1, '2025-06-01 12:00:00', '{1}', '{3}');
+INSERT INTO runs (id, status, next_seq, created_at, initiator_id, configuration_id, invocation) VALUES
+ ('{9}', 'completed', 1, '2025-06-01 12:00:00', '{1}', '{3}', '{"skill":"{5}","subject":{"table":"page","id":"home"}}'),
+ ('{0}', 'completed', 1, '2025-06-01 12:00:00', '{1}', '{3}', 'null');
 INSERT INTO run_events (sequence, kind, at, data, run_id) VALUES (0, 'STARTED', '2025-06-01 12:00:00', '{}', '{9}')`
 
 func TestUpgradeToTasks(t *testing.T) {
@@ -87,7 +90,10 @@ func TestUpgradeToTasks(t *testing.T) {
 					t.Errorf("place %d is %+v, want %+v", i, got[i].Attachment, want)
 				}
 			}
-			if r, err := s.Run(t.Context(), ids[9]); err != nil || r.TaskID != uuid.Nil {
+			if r, err := s.Run(t.Context(), ids[9]); err != nil || r.TaskID != uuid.Nil || r.Subject == nil || *r.Subject != (tool.Record{Table: "page", ID: "home"}) {
+				t.Errorf("%+v %v", r, err)
+			}
+			if r, err := s.Run(t.Context(), ids[0]); err != nil || r.Subject != nil || r.PredecessorID != uuid.Nil {
 				t.Errorf("%+v %v", r, err)
 			}
 			if events, err := s.Events(t.Context(), ids[9], -1, 10); err != nil || len(events) != 1 {

@@ -1,5 +1,7 @@
 package tool
 
+import "encoding/json"
+
 // Completeness is what a write says about itself (RULES G6). The zero value means
 // not stated, which a card shows as "approved, check the record".
 type Completeness string
@@ -45,6 +47,19 @@ type Progress struct {
 	Position int  `json:"position"`
 	Total    int  `json:"total"`
 	Done     bool `json:"done"`
+}
+
+// ReportProgress is the tool whose report can end a process: the runtime has to know it
+// before the call runs (RULES X8).
+const ReportProgress = "report_progress"
+
+// ReportsCompletion reports whether a call says that its process is done.
+func ReportsCompletion(name string, arguments json.RawMessage) bool {
+	if name != ReportProgress {
+		return false
+	}
+	var p Progress
+	return json.Unmarshal(arguments, &p) == nil && p.Done
 }
 
 // OK is a successful read.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -33,9 +34,10 @@ func runs(t *testing.T, s *store.Store) {
 	now := r.World.Now()
 	want := agent.Run{
 		Status: run.Completed, Outcome: run.OutcomeCompleted, Reason: run.ReasonMaxIterations, Truncated: true, Message: "m", Answer: "the answer",
-		InitiatorID: user, ConfigurationID: configuration, Invocation: &agent.Invocation{Skill: skill, Subject: &tool.Record{Table: "page", ID: "home"}},
+		InitiatorID: user, ConfigurationID: configuration, Invocation: &agent.Invocation{Skill: skill, Subject: &tool.Record{Table: "page", ID: "home"}, Derived: true, Ended: true},
+		Subject: &tool.Record{Table: "page", ID: "other"}, PredecessorID: uuid.New(),
 		Forced: []uuid.UUID{skill}, SkillAllowList: []string{}, CallerTools: []string{"a"},
-		Pins:     run.Pins{{Skill: skill, Source: user, Digest: "1:aa", Way: run.WayForced, Process: true}},
+		Pins:     run.Pins{{Skill: skill, Source: user, Digest: "1:aa", Way: run.WayForced, Process: true, Forced: true, Derived: true}},
 		Notices:  []run.Notice{{Code: run.NoticePreviewMoved, Args: []string{"x"}, Text: "moved"}},
 		Progress: &tool.Progress{Position: 1, Total: 2}, Highlight: &tool.Record{Table: "element", ID: "e"}, MaxIterations: 3, Suspension: 2,
 		TurnDigest: "d", LeaseOwner: "w", LeaseUntil: &now, Fence: &agent.Fence{Tool: "t", Key: "k", At: now},
@@ -43,6 +45,7 @@ func runs(t *testing.T, s *store.Store) {
 	}
 	want.ID = r.RunOf(user, configuration, V("status", "completed"), V("outcome", "completed"), V("termination_reason", "max_iterations"),
 		V("truncated", true), V("message", "m"), Sealed("answer", "the answer"), V("invocation", text(t, want.Invocation)),
+		V("subject", text(t, want.Subject)), V("predecessor_id", want.PredecessorID),
 		V("invoked_skill_id", skill), V("forced_skill_ids", text(t, want.Forced)), V("skill_allow_list", "[]"), V("caller_tools", `["a"]`),
 		V("pins", text(t, want.Pins)), V("notices", text(t, want.Notices)), V("progress", text(t, want.Progress)),
 		V("highlight", text(t, want.Highlight)), V("max_iterations", int64(3)), V("suspension", int64(2)), V("turn_digest", "d"),
@@ -66,7 +69,7 @@ func runs(t *testing.T, s *store.Store) {
 	})
 	t.Run("T2 an allow-list that cannot be read is an error, not the absence of one", func(t *testing.T) {
 		id := r.RunOf(user, configuration, V("skill_allow_list", "["))
-		if _, err := s.Run(t.Context(), id); !fault.Is(err, fault.Internal) {
+		if _, err := s.Run(t.Context(), id); !fault.Is(err, fault.Internal) || !errors.Is(err, agent.ErrUnreadable) {
 			t.Fatalf("got %v", err)
 		}
 		r.Apply(change.Change{Deletes: []change.Delete{{Table: "runs", ID: id}}})

@@ -1,0 +1,3 @@
+-- +goose Up
+ALTER TABLE "runs" ADD COLUMN "subject" text NULL, ADD COLUMN "predecessor_id" uuid NULL;
+UPDATE "runs" SET "subject" = (NULLIF("invocation", '')::jsonb -> 'subject')::text;
