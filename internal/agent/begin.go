@@ -29,7 +29,7 @@ func (s *segment) begin(ctx context.Context) error {
 		return err
 	}
 	if err := a.mayRun(ctx, s.initiator, s.configuration, commission{set: set, invoked: s.run.invoked(), subject: s.run.Subject, held: s.pins}); err != nil {
-		return s.withdrawnInstead(ctx, err)
+		return s.notPickedUp(ctx, err)
 	}
 	sorted := set.compose(s.pins)
 	s.pins = sorted.pins // also what was approved since the start: every section is pinned (RULES P1)
@@ -46,17 +46,24 @@ func (s *segment) begin(ctx context.Context) error {
 	return s.loop(ctx)
 }
 
-// withdrawnInstead prefers the message of a failed pin over the refusal that the
-// same change of mind causes at the invocation's check: both are true, and the pin's
-// names the ending the rules ask for (RULES P3).
-func (s *segment) withdrawnInstead(ctx context.Context, refused error) error {
-	if _, ok := fault.AsRefusal(refused); !ok {
+// notPickedUp is how a run ends that may not be executed any more. It prefers the
+// message of a failed pin over the refusal that the same change of mind causes at the
+// invocation's check: both are true, and the pin's names the ending the rules ask for
+// (RULES P3). A skill that was to be started was not: nothing goes on from its pin.
+func (s *segment) notPickedUp(ctx context.Context, refused error) error {
+	refusal, ok := fault.AsRefusal(refused)
+	if !ok {
 		return refused
 	}
 	if _, err := s.holdPins(ctx); err != nil {
 		return err
 	}
-	return refused
+	ending := stopped{reason: run.ReasonPolicyDenied, message: refusal.Message}
+	if i := s.run.invoked(); i != nil && !i.Derived {
+		rest := s.pins.Without(i.Skill)
+		ending.pins = &rest
+	}
+	return ending
 }
 
 // load reads the run and who and what it works with, as they are now.
