@@ -263,7 +263,7 @@ func TestDetachedWhileWaiting(t *testing.T) {
 		h.offer("style", library.Always)
 		r := h.waiting()
 		h.detach("tour")
-		r = h.decide(h.admin, r, true, "")
+		h.decide(h.admin, r, true, "")
 		h.t.Run("T4 T3 at a resume a detached skill counts with nothing: its tools are gone before the approved write", func(t *testing.T) {
 			messages := h.model.asked(1).Messages
 			if last := messages[len(messages)-1]; h.text("hello") != "Helo" || !strings.Contains(last.Text, "not_offered") {
