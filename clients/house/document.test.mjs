@@ -20,5 +20,5 @@ test("the quick start's WebSocket client prints the steps after the ninth", asyn
   });
   const lines = stdout.trim().split("\n");
   assert.equal(lines[0], "9 DECISION");
-  assert.equal(lines.at(-1), "16 SETTLED");
+  assert.equal(lines.at(-1), "17 SETTLED");
 });
