@@ -177,7 +177,8 @@ func TestRetention(t *testing.T) {
 		}
 		floor := func() int64 {
 			t.Helper()
-			h.tendTrail(t.Context())
+			h.growTrail(t.Context())
+			h.tidyTrail(t.Context())
 			c, err := h.proofs.Checkpoint(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -201,7 +202,7 @@ func TestRetention(t *testing.T) {
 		t.Run("U3 a house that ends stops tending", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if h.tendTrail(ctx) {
+			if h.growTrail(ctx) {
 				t.Error("it goes on")
 			}
 		})

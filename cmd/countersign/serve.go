@@ -130,7 +130,7 @@ func (h *house) run(ctx context.Context, listener net.Listener) error {
 	background, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() { h.agent.Work(background) })
-	work.Go(func() { h.keepTrail(background) })
+	work.Go(func() { h.keep(background) })
 	work.Go(func() {
 		if err := h.listen(background); err != nil {
 			h.log.Warn("nothing wakes this process for what others do; streams heal by looking", slog.Any("error", err))

@@ -5,26 +5,29 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/change"
 )
 
 const (
-	gatherFor  = 5 * time.Second // entries join the tree together
-	pruneEvery = time.Hour
+	gatherFor = 5 * time.Second // entries join the tree together
+	tidyEvery = time.Hour
 )
 
-// keepTrail brings new entries into the trail's tree and removes those past their
-// time, until ctx ends. Nobody waits for it: whoever asks for a proof brings the tree
-// up to date. Any number of processes may do it at once.
-func (h *house) keepTrail(ctx context.Context) {
+// keep brings new entries into the trail's tree and removes what is past its time,
+// until ctx ends. Nobody waits for it: whoever asks for a proof brings the tree up to
+// date. Any number of processes may do it at once.
+func (h *house) keep(ctx context.Context) {
 	rings, stop := h.bell.Listen(change.AuditTopic)
 	defer stop()
-	prune := time.NewTicker(pruneEvery)
-	defer prune.Stop()
-	for h.tendTrail(ctx) {
+	tidy := time.NewTicker(tidyEvery)
+	defer tidy.Stop()
+	h.tidy(ctx)
+	for h.growTrail(ctx) {
 		select {
 		case <-rings:
-		case <-prune.C:
+		case <-tidy.C:
+			h.tidy(ctx)
 		case <-ctx.Done():
 			return
 		}
@@ -36,19 +39,35 @@ func (h *house) keepTrail(ctx context.Context) {
 	}
 }
 
-// tendTrail does what there is to do now. It is false when ctx has ended.
-func (h *house) tendTrail(ctx context.Context) bool {
+// growTrail is false when ctx has ended.
+func (h *house) growTrail(ctx context.Context) bool {
 	if h.store.Ready(ctx) == nil {
 		if err := h.proofs.Grow(ctx); err != nil && ctx.Err() == nil {
 			h.log.Error("extending the audit tree failed", slog.Any("error", err))
 		}
-		if removed, err := h.pruneTrail(ctx); err != nil && ctx.Err() == nil {
-			h.log.Error("removing old audit entries failed", slog.Any("error", err))
-		} else if removed > 0 {
-			h.log.Info("old audit entries were removed", slog.Int64("entries", removed))
-		}
 	}
 	return ctx.Err() == nil
+}
+
+// tidy removes what the settings keep no longer (RULES Y2).
+func (h *house) tidy(ctx context.Context) {
+	if h.store.Ready(ctx) != nil {
+		return
+	}
+	h.tidyTrail(ctx)
+	if done, err := h.agent.Retain(ctx); err != nil && ctx.Err() == nil {
+		h.log.Error("removing old runs failed", slog.Any("error", err))
+	} else if done != (agent.Retained{}) {
+		h.log.Info("old runs were removed", slog.Int("removed", done.Removed), slog.Int("cancelled", done.Cancelled))
+	}
+}
+
+func (h *house) tidyTrail(ctx context.Context) {
+	if removed, err := h.pruneTrail(ctx); err != nil && ctx.Err() == nil {
+		h.log.Error("removing old audit entries failed", slog.Any("error", err))
+	} else if removed > 0 {
+		h.log.Info("old audit entries were removed", slog.Int64("entries", removed))
+	}
 }
 
 // pruneTrail removes the entries that the setting no longer keeps (RULES U3).

@@ -70,6 +70,7 @@ func (Run) Indexes() []ent.Index {
 		index.Fields("configuration_id"),
 		index.Fields("invoked_skill_id"),
 		index.Fields("lease_until"),
+		index.Fields("finished_at"),
 	}
 }
 

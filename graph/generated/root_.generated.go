@@ -7054,6 +7054,8 @@ enum AuditEvent {
   ATTACHMENT_UPDATED
   """A person changed content without a run."""
   CONTENT_CHANGED
+  """Runs that ended longer ago than retention.runDays were removed."""
+  RUNS_REMOVED
 }
 
 """Which entries. A field that is not given does not narrow."""

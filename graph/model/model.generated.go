@@ -2764,6 +2764,8 @@ const (
 	AuditEventAttachmentUpdated AuditEvent = "ATTACHMENT_UPDATED"
 	// A person changed content without a run.
 	AuditEventContentChanged AuditEvent = "CONTENT_CHANGED"
+	// Runs that ended longer ago than retention.runDays were removed.
+	AuditEventRunsRemoved AuditEvent = "RUNS_REMOVED"
 )
 
 var AllAuditEvent = []AuditEvent{
@@ -2811,11 +2813,12 @@ var AllAuditEvent = []AuditEvent{
 	AuditEventToolSwitched,
 	AuditEventAttachmentUpdated,
 	AuditEventContentChanged,
+	AuditEventRunsRemoved,
 }
 
 func (e AuditEvent) IsValid() bool {
 	switch e {
-	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged:
+	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunsRemoved:
 		return true
 	}
 	return false

@@ -45,6 +45,8 @@ const (
 	maxIterations         = "agent.maxIterations"
 	leaseSeconds          = "agent.leaseSeconds"
 	auditDays             = "retention.auditDays"
+	runDays               = "retention.runDays"
+	waitingRunDays        = "retention.waitingRunDays"
 	runWait               = "server.runWait"
 	syncMaxFiles          = "sync.maxFiles"
 	syncMaxSeconds        = "sync.maxSeconds"
@@ -72,6 +74,14 @@ var catalogue = []Setting{
 	{
 		Name: auditDays, Kind: IntegerSetting, Default: "0", Min: 0, Max: 36500, Unit: "days",
 		Description: "How long an audit entry is kept before it is removed; 0 keeps every entry for ever. What remains can still be verified.",
+	},
+	{
+		Name: runDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
+		Description: "How long a run is kept after it has ended; 0 keeps every run for ever. It goes with its events; the audit trail keeps its entries.",
+	},
+	{
+		Name: waitingRunDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
+		Description: "How long a run waits for a person before it is cancelled; 0 lets it wait for ever.",
 	},
 	{
 		Name: runWait, Kind: IntegerSetting, Default: "50", Min: 1, Max: 600, Unit: "seconds",
@@ -189,6 +199,8 @@ func (l layers) values() Values {
 		RunWait:               l.seconds(runWait),
 		SyncMaxFiles:          l.integer(syncMaxFiles),
 		SyncMax:               l.seconds(syncMaxSeconds),
+		RunDays:               l.integer(runDays),
+		WaitingRunDays:        l.integer(waitingRunDays),
 		AuditDays:             l.integer(auditDays),
 	}
 }

@@ -28,6 +28,8 @@ type Values struct {
 	RunWait               time.Duration
 	SyncMaxFiles          int
 	SyncMax               time.Duration
+	RunDays               int // since a run ended; 0 keeps runs for ever
+	WaitingRunDays        int // since a run began to wait; 0 lets runs wait for ever
 	AuditDays             int // 0 keeps audit entries for ever
 }
 

@@ -154,6 +154,10 @@ type Store interface {
 	LastDecision(ctx context.Context, id uuid.UUID) (run.Event, bool, error)
 	// Queued lists runs to pick up, oldest first.
 	Queued(ctx context.Context, limit int) ([]uuid.UUID, error)
+	// WaitingSince lists runs that wait for a person and have done nothing since before a
+	// time, and EndedBefore those that ended before it; oldest first.
+	WaitingSince(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
+	EndedBefore(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
 	// Runs pages through runs in the order of their creation ids, newest first.
 	Runs(ctx context.Context, filter Filter, page Page) ([]Run, error)
 	// PinnedOpen lists open runs that hold a pin of one of the skills (RULES S15).

@@ -62,6 +62,7 @@ const (
 	AttachmentUpdated      Event = "ATTACHMENT_UPDATED"
 	SourceSynced           Event = "SOURCE_SYNCED"
 	ContentChanged         Event = "CONTENT_CHANGED"
+	RunsRemoved            Event = "RUNS_REMOVED"
 )
 
 // Entry is one line of the trail. Index and LeafHash are the store's; everything

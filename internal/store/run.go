@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
@@ -210,6 +211,29 @@ func (s *Store) Queued(ctx context.Context, limit int) ([]uuid.UUID, error) {
 	ids, err := s.client.Run.Query().Where(entrun.Status(string(run.Queued))).
 		Order(entrun.ByCreatedAt(), entrun.ByID()).Limit(limit).IDs(ctx)
 	return ids, failed(ctx, err, "read the queue")
+}
+
+// WaitingSince implements agent.Store. A run's newest event is the one before its next.
+func (s *Store) WaitingSince(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error) {
+	ids, err := s.client.Run.Query().
+		Where(entrun.StatusIn(string(run.WaitingForApproval), string(run.WaitingForInput)), func(q *entsql.Selector) {
+			of := entsql.Dialect(q.Dialect())
+			event := of.Table(runevent.Table)
+			q.Where(entsql.Exists(of.Select(event.C(runevent.FieldID)).From(event).Where(entsql.And(
+				entsql.ColumnsEQ(event.C(runevent.FieldRunID), q.C(entrun.FieldID)),
+				entsql.ExprP(event.C(runevent.FieldSequence)+" = "+q.C(entrun.FieldNextSeq)+" - 1"),
+				entsql.LT(event.C(runevent.FieldAt), stored(before)),
+			))))
+		}).
+		Order(entrun.ByID()).Limit(limit).IDs(ctx)
+	return ids, failed(ctx, err, "read the runs that wait")
+}
+
+// EndedBefore implements agent.Store.
+func (s *Store) EndedBefore(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error) {
+	ids, err := s.client.Run.Query().Where(entrun.FinishedAtLT(stored(before))).
+		Order(entrun.ByFinishedAt(), entrun.ByID()).Limit(limit).IDs(ctx)
+	return ids, failed(ctx, err, "read the runs that ended")
 }
 
 // PinnedOpen implements agent.Store.

@@ -19,7 +19,8 @@ import (
 )
 
 // diff says which statements lead from the migrations to ent's schema; none when
-// they agree. The database is empty and is left in any state.
+// they agree. The database is empty and is left in any state; atlas compares the tables,
+// checks the values that their constraints allow.
 func diff(ctx context.Context, name string, db *sql.DB, migrations fs.FS) ([]string, error) {
 	folder, err := os.MkdirTemp("", "migrations-")
 	if err != nil {
@@ -40,7 +41,11 @@ func diff(ctx context.Context, name string, db *sql.DB, migrations fs.FS) ([]str
 	if err := atlas.NamedDiff(ctx, "diff", entmigrate.Tables...); err != nil && !errors.Is(err, migrate.ErrNoPlan) {
 		return nil, fmt.Errorf("compare the %s migrations with the schema: %w", name, err)
 	}
-	return capture.statements, nil
+	if found, err := fs.Glob(migrations, "*.sql"); err != nil || len(found) == 0 {
+		return capture.statements, err
+	}
+	more, err := checks(ctx, name, db, migrations)
+	return append(capture.statements, more...), err
 }
 
 // replayable copies the migrations into a folder with the sum that atlas asks for.

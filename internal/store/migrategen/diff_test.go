@@ -58,6 +58,33 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+func TestChecks(t *testing.T) {
+	first := map[string]string{
+		"sqlite":   "CREATE TABLE `audit_entries` (`event` text, CONSTRAINT `audit_entries_event` CHECK (event IN ('A', 'B')));\nCREATE INDEX e ON audit_entries (event);",
+		"postgres": `CREATE TABLE "audit_entries" ("event" text, CONSTRAINT "audit_entries_event" CHECK (event IN ('A', 'B')));`,
+	}
+	for name, dialect := range dialects {
+		t.Run("a "+name+" constraint whose values changed is replaced", func(t *testing.T) {
+			db, files := open[name](t), fstest.MapFS{"00001_first.sql": {Data: []byte("-- +goose Up\n" + first[name] + "\n")}}
+			statements, err := checks(t.Context(), dialect, db, files)
+			if err != nil || len(statements) == 0 {
+				t.Fatalf("the change was not noticed: %v", err)
+			}
+			for _, s := range statements {
+				if _, err := db.ExecContext(t.Context(), s); err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			if _, err := db.ExecContext(t.Context(), `INSERT INTO audit_entries (event) VALUES ('RUN_STARTED')`); err != nil {
+				t.Errorf("a new value is refused: %v", err)
+			}
+			if _, err := db.ExecContext(t.Context(), `INSERT INTO audit_entries (event) VALUES ('A')`); err == nil {
+				t.Error("an old value is taken")
+			}
+		})
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	names := func(files fs.FS) []string {
 		found, err := fs.Glob(files, "*.sql")
