@@ -555,7 +555,7 @@ var (
 			{
 				Name:    "run_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[29]},
+				Columns: []*schema.Column{RunsColumns[31]},
 			},
 		},
 	}
