@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 func TestDroppedPins(t *testing.T) {
@@ -177,6 +178,49 @@ func TestNewInvocationInALineage(t *testing.T) {
 			if r := h.start(h.admin, again); names(h, r.Pins) != "tour" || *r.Invocation.Subject != *home() {
 				t.Errorf("%v %+v", r.Pins, r.Invocation)
 			}
+		})
+	})
+}
+
+func TestSubjectsInALineage(t *testing.T) {
+	each(t, func(h *house) {
+		t := h.t
+		h.approve("style")
+		h.offer("style", library.OnDemand)
+		h.offer("reference", library.OnDemand)
+		style, reference := h.skill("style").ID, h.skill("reference").ID
+		element := &tool.Record{Table: "element", ID: "hello"}
+		invoke := func(after agent.Run, skill uuid.UUID, on *tool.Record) agent.Run {
+			req := h.after(after)
+			req.Invocation = &agent.Invocation{Skill: skill, Subject: on}
+			return h.start(h.admin, req)
+		}
+		first := invoke(agent.Run{}, style, home())
+		t.Run("X4 naming a held skill without a subject changes nothing", func(t *testing.T) {
+			if r := invoke(first, style, nil); *r.Subject != *home() || !r.Invocation.Derived || names(h, r.Pins) != "style" {
+				t.Errorf("%v %+v %v", r.Subject, r.Invocation, r.Pins)
+			}
+		})
+		moved := invoke(first, style, element)
+		t.Run("X4 P12 without a process another subject may be named, and goes on", func(t *testing.T) {
+			for _, r := range []agent.Run{moved, h.start(h.admin, h.after(moved))} {
+				if *r.Subject != *element || !r.Invocation.Derived || names(h, r.Pins) != "style" {
+					t.Errorf("%v %+v %v", r.Subject, r.Invocation, r.Pins)
+				}
+			}
+			if system, _ := h.read(); strings.Count(system, "# Instruction: Style") != 1 {
+				t.Errorf("%q", system)
+			}
+		})
+		t.Run("P12 another skill that is started brings its own subject, or none", func(t *testing.T) {
+			if r := invoke(moved, reference, nil); r.Subject != nil || r.Invocation.Derived || names(h, r.Pins) != "style" {
+				t.Errorf("%v %+v %v", r.Subject, r.Invocation, r.Pins)
+			}
+		})
+		t.Run("P10 L3 a subject that cannot be read is refused, whoever names it", func(t *testing.T) {
+			req := h.after(moved)
+			req.Invocation = &agent.Invocation{Skill: style, Subject: &tool.Record{Table: "page", ID: "nowhere"}}
+			h.stopsStart(h.admin, req, fault.SubjectUnreadable, "nowhere")
 		})
 	})
 }
