@@ -115,19 +115,20 @@ func (a *Agent) hold(ctx context.Context, pins run.Pins, c library.Configuration
 	if err != nil {
 		return nil, err
 	}
-	if len(failed) > 0 {
-		message, notices := withdrawn(failed)
-		rest := pinsWithout(pins, failed)
-		return nil, stopped{reason: run.ReasonInstructionWithdrawn, message: message, notices: notices, pins: &rest}
+	stop, rest := stopped{}, pinsWithout(pins, failed)
+	if process, is := rest.Process(); is && c.RequireSecondApprover {
+		rest = rest.Without(process.Skill)
+		stop.reason, stop.message = run.ReasonSecondApproverRequired, secondApproverMessage(c.Name)
+		stop.notices = []run.Notice{notice(run.NoticeSecondApprover)}
 	}
-	if process, is := pins.Process(); is && c.RequireSecondApprover {
-		rest := pins.Without(process.Skill)
-		return nil, stopped{
-			reason:  run.ReasonSecondApproverRequired,
-			message: secondApproverMessage(c.Name),
-			notices: []run.Notice{notice(run.NoticeSecondApprover)},
-			pins:    &rest,
-		}
+	if len(failed) > 0 { // both at once: one stop takes all that does not hold along
+		message, notices := withdrawn(failed)
+		stop.reason, stop.message = run.ReasonInstructionWithdrawn, message
+		stop.notices = append(notices, stop.notices...)
+	}
+	if stop.reason != "" {
+		stop.pins = &rest
+		return nil, stop
 	}
 	return held, nil
 }

@@ -81,6 +81,26 @@ func TestWithdrawnInLineage(t *testing.T) {
 	})
 }
 
+func TestEverythingWithdrawnAtOnce(t *testing.T) {
+	each(t, func(h *house) {
+		ready(h)
+		h.approve("style")
+		h.offer("style", library.Always)
+		first := h.start(h.admin, h.tour())
+		h.revoke("style")
+		h.fourEyes()
+		stopped := h.stopsStart(h.admin, h.after(first), fault.InstructionWithdrawn, "Style may not instruct any more")
+		h.t.Run("P3 X7 one stop takes everything along that does not hold, and tells it", func(t *testing.T) {
+			if len(stopped.Pins) != 0 || !stopped.Invocation.Ended || !slices.Equal(codes(stopped), []run.NoticeCode{run.NoticeInstructionGone, run.NoticeSecondApprover}) {
+				t.Errorf("%v %v", stopped.Pins, stopped.Notices)
+			}
+			if next := h.start(h.admin, h.after(stopped)); next.Status != run.Completed {
+				t.Errorf("%s %q", next.Status, next.Message)
+			}
+		})
+	})
+}
+
 // turncoat is a library in which something happens once a run's skills were read.
 type turncoat struct {
 	*library.Library
