@@ -3,8 +3,11 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -35,8 +38,9 @@ type site struct {
 	t     testing.TB
 	url   string
 	token string
-	code  string // signs in once
-	stop  func() // ends the server and waits for it
+	code  string          // signs in once
+	stop  func()          // ends the server and waits for it
+	ctx   context.Context // of its requests; nil is the test's
 }
 
 // in is the site as a subtest uses it.
@@ -139,18 +143,26 @@ func (a answer) code() string {
 // post sends a body as it is.
 func (s *site) post(body []byte, accept string) *http.Response {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/graphql", bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", accept)
-	request.Header.Set("Authorization", "Bearer "+s.token)
-	response, err := http.DefaultClient.Do(request)
+	response, err := s.try(body, accept)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return response
+}
+
+func (s *site) try(body []byte, accept string) (*http.Response, error) {
+	ctx := s.ctx
+	if ctx == nil {
+		ctx = s.t.Context()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/graphql", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", accept)
+	request.Header.Set("Authorization", "Bearer "+s.token)
+	return http.DefaultClient.Do(request)
 }
 
 // send sends a body as it is and reads the answer.
@@ -204,17 +216,38 @@ type stream struct {
 // subscribe opens a stream, until the test ends.
 func (s *site) subscribe(body []byte) *stream {
 	s.t.Helper()
-	response := s.post(body, "text/event-stream")
-	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		s.t.Fatalf("the answer to a subscription is %s, %s", response.Status, kind)
+	opened, err := s.follow(body)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { response.Body.Close() })
-	return &stream{t: s.t, body: response.Body, lines: bufio.NewScanner(response.Body)}
+	s.t.Cleanup(func() { opened.body.Close() })
+	return opened
+}
+
+// follow opens a stream that may break; whoever opened it closes its body.
+func (s *site) follow(body []byte) (*stream, error) {
+	response, err := s.try(body, "text/event-stream")
+	if err != nil {
+		return nil, err
+	}
+	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		return nil, errors.Join(fmt.Errorf("the answer to a subscription is %s, %s", response.Status, kind), response.Body.Close())
+	}
+	return &stream{t: s.t, body: response.Body, lines: bufio.NewScanner(response.Body)}, nil
 }
 
 // next waits for an event. It returns false when the subscription has completed.
 func (s *stream) next() (answer, bool) {
 	s.t.Helper()
+	a, more, err := s.event()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return a, more
+}
+
+// event is next on a stream that may break.
+func (s *stream) event() (a answer, more bool, err error) {
 	event := ""
 	for s.lines.Scan() {
 		name, value, _ := strings.Cut(s.lines.Text(), ":")
@@ -223,15 +256,13 @@ func (s *stream) next() (answer, bool) {
 		case name == "event":
 			event = value
 		case event == "complete":
-			return answer{}, false
+			return answer{}, false, nil
 		case name == "data" && event == "next":
-			var a answer
 			if err := json.Unmarshal([]byte(value), &a); err != nil {
-				s.t.Fatalf("an event is not JSON: %v\n%s", err, value)
+				return answer{}, false, fmt.Errorf("an event is not JSON: %w\n%s", err, value)
 			}
-			return a, true
+			return a, true, nil
 		}
 	}
-	s.t.Fatalf("the stream broke off: %v", s.lines.Err())
-	return answer{}, false
+	return answer{}, false, fmt.Errorf("the stream broke off: %w", cmp.Or(s.lines.Err(), io.ErrUnexpectedEOF))
 }

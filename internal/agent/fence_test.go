@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/store"
 )
@@ -212,14 +213,21 @@ func TestEndings(t *testing.T) {
 	})
 	t.Run("R9 the rounds of a segment are bounded", func(t *testing.T) {
 		each(t, func(h *house) {
-			for range 5 {
+			for range 100 {
 				h.model.says(calls("list_pages", `{}`))
 			}
-			req := h.plain()
-			req.MaxIterations = 3
-			r := h.start(h.admin, req)
-			if r.Status != run.Completed || r.Reason != run.ReasonMaxIterations || !r.Truncated || h.model.count() != 3 {
-				h.t.Errorf("%s %s truncated=%v after %d rounds", r.Status, r.Reason, r.Truncated, h.model.count())
+			for _, c := range []struct{ caller, configuration, want int }{
+				{3, 10, 3}, {12, 10, 10}, {0, 7, 7}, {-1, 7, 7}, {4, 0, 4}, {0, 0, 5}, {100, 0, 20}, {0, 100, 20},
+			} {
+				_, err := h.library.UpdateConfiguration(context.Background(), h.admin, library.ConfigurationUpdate{ID: h.config.ID, MaxIterations: &c.configuration})
+				h.ok(err)
+				before := h.model.count()
+				req := h.plain()
+				req.MaxIterations = c.caller
+				r := h.start(h.admin, req)
+				if got := h.model.count() - before; r.Status != run.Completed || r.Reason != run.ReasonMaxIterations || !r.Truncated || got != c.want {
+					h.t.Errorf("%+v: %s %s truncated=%v after %d rounds", c, r.Status, r.Reason, r.Truncated, got)
+				}
 			}
 		})
 	})

@@ -12,7 +12,7 @@ import (
 // loop asks the model and does what it asks for, round by round, until it answers,
 // the run waits for a person, or the rounds are used up.
 func (s *segment) loop(ctx context.Context) error {
-	rounds, err := s.agent.rounds(ctx, s.run.MaxIterations)
+	rounds, err := s.rounds(ctx)
 	if err != nil {
 		return err
 	}
@@ -39,14 +39,24 @@ func (s *segment) loop(ctx context.Context) error {
 	})
 }
 
-// rounds is the cap of one segment (RULES R9): the caller's, within the ceiling, else
-// the default. The settings are read on every call.
-func (a *Agent) rounds(ctx context.Context, asked int) (int, error) {
-	values, err := a.Settings.Values(ctx)
-	if err != nil || asked < 1 {
-		return values.DefaultMaxIterations, err
+// rounds is the cap of the segment (RULES R9): the lowest of the caller's, the
+// configuration's and the ceiling, and the default when neither of the first two says
+// anything. All of it is read as it is now.
+func (s *segment) rounds(ctx context.Context) (int, error) {
+	values, err := s.agent.Settings.Values(ctx)
+	if err != nil {
+		return 0, err
 	}
-	return min(asked, values.MaxIterations), nil
+	rounds, said := values.MaxIterations, false
+	for _, most := range []int{s.run.MaxIterations, s.configuration.MaxIterations} {
+		if most > 0 {
+			rounds, said = min(rounds, most), true
+		}
+	}
+	if !said {
+		rounds = values.DefaultMaxIterations
+	}
+	return rounds, nil
 }
 
 // ask calls the model once. The event it returns is not stored yet.
