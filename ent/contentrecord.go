@@ -24,6 +24,8 @@ type ContentRecord struct {
 	RecordID string `json:"record_id,omitempty"`
 	// record id of its page; empty at the root
 	ParentID string `json:"parent_id,omitempty"`
+	// record id in the same table of what it translates; empty for an original
+	TranslationOf string `json:"translation_of,omitempty"`
 	// among its siblings
 	Position int `json:"position,omitempty"`
 	// JSON object whose keys the table declares
@@ -48,7 +50,7 @@ func (*ContentRecord) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case contentrecord.FieldPosition, contentrecord.FieldRevision:
 			values[i] = new(sql.NullInt64)
-		case contentrecord.FieldTableName, contentrecord.FieldRecordID, contentrecord.FieldParentID, contentrecord.FieldValues:
+		case contentrecord.FieldTableName, contentrecord.FieldRecordID, contentrecord.FieldParentID, contentrecord.FieldTranslationOf, contentrecord.FieldValues:
 			values[i] = new(sql.NullString)
 		case contentrecord.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -92,6 +94,12 @@ func (_m *ContentRecord) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field parent_id", values[i])
 			} else if value.Valid {
 				_m.ParentID = value.String
+			}
+		case contentrecord.FieldTranslationOf:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field translation_of", values[i])
+			} else if value.Valid {
+				_m.TranslationOf = value.String
 			}
 		case contentrecord.FieldPosition:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -173,6 +181,9 @@ func (_m *ContentRecord) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("parent_id=")
 	builder.WriteString(_m.ParentID)
+	builder.WriteString(", ")
+	builder.WriteString("translation_of=")
+	builder.WriteString(_m.TranslationOf)
 	builder.WriteString(", ")
 	builder.WriteString("position=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Position))

@@ -47,6 +47,20 @@ func (_c *ContentRecordCreate) SetNillableParentID(v *string) *ContentRecordCrea
 	return _c
 }
 
+// SetTranslationOf sets the "translation_of" field.
+func (_c *ContentRecordCreate) SetTranslationOf(v string) *ContentRecordCreate {
+	_c.mutation.SetTranslationOf(v)
+	return _c
+}
+
+// SetNillableTranslationOf sets the "translation_of" field if the given value is not nil.
+func (_c *ContentRecordCreate) SetNillableTranslationOf(v *string) *ContentRecordCreate {
+	if v != nil {
+		_c.SetTranslationOf(*v)
+	}
+	return _c
+}
+
 // SetPosition sets the "position" field.
 func (_c *ContentRecordCreate) SetPosition(v int) *ContentRecordCreate {
 	_c.mutation.SetPosition(v)
@@ -253,6 +267,10 @@ func (_c *ContentRecordCreate) createSpec() (*ContentRecord, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.ParentID(); ok {
 		_spec.SetField(contentrecord.FieldParentID, field.TypeString, value)
 		_node.ParentID = value
+	}
+	if value, ok := _c.mutation.TranslationOf(); ok {
+		_spec.SetField(contentrecord.FieldTranslationOf, field.TypeString, value)
+		_node.TranslationOf = value
 	}
 	if value, ok := _c.mutation.Position(); ok {
 		_spec.SetField(contentrecord.FieldPosition, field.TypeInt, value)

@@ -70,6 +70,26 @@ func (_u *ContentRecordUpdate) SetNillableParentID(v *string) *ContentRecordUpda
 	return _u
 }
 
+// SetTranslationOf sets the "translation_of" field.
+func (_u *ContentRecordUpdate) SetTranslationOf(v string) *ContentRecordUpdate {
+	_u.mutation.SetTranslationOf(v)
+	return _u
+}
+
+// SetNillableTranslationOf sets the "translation_of" field if the given value is not nil.
+func (_u *ContentRecordUpdate) SetNillableTranslationOf(v *string) *ContentRecordUpdate {
+	if v != nil {
+		_u.SetTranslationOf(*v)
+	}
+	return _u
+}
+
+// ClearTranslationOf clears the value of the "translation_of" field.
+func (_u *ContentRecordUpdate) ClearTranslationOf() *ContentRecordUpdate {
+	_u.mutation.ClearTranslationOf()
+	return _u
+}
+
 // SetPosition sets the "position" field.
 func (_u *ContentRecordUpdate) SetPosition(v int) *ContentRecordUpdate {
 	_u.mutation.ResetPosition()
@@ -218,6 +238,12 @@ func (_u *ContentRecordUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	if value, ok := _u.mutation.ParentID(); ok {
 		_spec.SetField(contentrecord.FieldParentID, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.TranslationOf(); ok {
+		_spec.SetField(contentrecord.FieldTranslationOf, field.TypeString, value)
+	}
+	if _u.mutation.TranslationOfCleared() {
+		_spec.ClearField(contentrecord.FieldTranslationOf, field.TypeString)
+	}
 	if value, ok := _u.mutation.Position(); ok {
 		_spec.SetField(contentrecord.FieldPosition, field.TypeInt, value)
 	}
@@ -301,6 +327,26 @@ func (_u *ContentRecordUpdateOne) SetNillableParentID(v *string) *ContentRecordU
 	if v != nil {
 		_u.SetParentID(*v)
 	}
+	return _u
+}
+
+// SetTranslationOf sets the "translation_of" field.
+func (_u *ContentRecordUpdateOne) SetTranslationOf(v string) *ContentRecordUpdateOne {
+	_u.mutation.SetTranslationOf(v)
+	return _u
+}
+
+// SetNillableTranslationOf sets the "translation_of" field if the given value is not nil.
+func (_u *ContentRecordUpdateOne) SetNillableTranslationOf(v *string) *ContentRecordUpdateOne {
+	if v != nil {
+		_u.SetTranslationOf(*v)
+	}
+	return _u
+}
+
+// ClearTranslationOf clears the value of the "translation_of" field.
+func (_u *ContentRecordUpdateOne) ClearTranslationOf() *ContentRecordUpdateOne {
+	_u.mutation.ClearTranslationOf()
 	return _u
 }
 
@@ -481,6 +527,12 @@ func (_u *ContentRecordUpdateOne) sqlSave(ctx context.Context) (_node *ContentRe
 	}
 	if value, ok := _u.mutation.ParentID(); ok {
 		_spec.SetField(contentrecord.FieldParentID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TranslationOf(); ok {
+		_spec.SetField(contentrecord.FieldTranslationOf, field.TypeString, value)
+	}
+	if _u.mutation.TranslationOfCleared() {
+		_spec.ClearField(contentrecord.FieldTranslationOf, field.TypeString)
 	}
 	if value, ok := _u.mutation.Position(); ok {
 		_spec.SetField(contentrecord.FieldPosition, field.TypeInt, value)

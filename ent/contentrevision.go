@@ -27,6 +27,10 @@ type ContentRevision struct {
 	Kind string `json:"kind,omitempty"`
 	// JSON object: the fields from this revision on
 	Values string `json:"values,omitempty"`
+	// where it stood from this revision on; NULL before that was kept
+	ParentID *string `json:"parent_id,omitempty"`
+	// whether it was hidden from this revision on; NULL before that was kept
+	Hidden *bool `json:"hidden,omitempty"`
 	// who wrote
 	ActorID *uuid.UUID `json:"actor_id,omitempty"`
 	// NULL without a run
@@ -68,9 +72,11 @@ func (*ContentRevision) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case contentrevision.FieldActorID, contentrevision.FieldRunID:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+		case contentrevision.FieldHidden:
+			values[i] = new(sql.NullBool)
 		case contentrevision.FieldRevision:
 			values[i] = new(sql.NullInt64)
-		case contentrevision.FieldKind, contentrevision.FieldValues, contentrevision.FieldCallKey:
+		case contentrevision.FieldKind, contentrevision.FieldValues, contentrevision.FieldParentID, contentrevision.FieldCallKey:
 			values[i] = new(sql.NullString)
 		case contentrevision.FieldAt:
 			values[i] = new(sql.NullTime)
@@ -120,6 +126,20 @@ func (_m *ContentRevision) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field values", values[i])
 			} else if value.Valid {
 				_m.Values = value.String
+			}
+		case contentrevision.FieldParentID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field parent_id", values[i])
+			} else if value.Valid {
+				_m.ParentID = new(string)
+				*_m.ParentID = value.String
+			}
+		case contentrevision.FieldHidden:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field hidden", values[i])
+			} else if value.Valid {
+				_m.Hidden = new(bool)
+				*_m.Hidden = value.Bool
 			}
 		case contentrevision.FieldActorID:
 			if value, ok := values[i].(*sql.NullScanner); !ok {
@@ -200,6 +220,16 @@ func (_m *ContentRevision) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("values=")
 	builder.WriteString(_m.Values)
+	builder.WriteString(", ")
+	if v := _m.ParentID; v != nil {
+		builder.WriteString("parent_id=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.Hidden; v != nil {
+		builder.WriteString("hidden=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	if v := _m.ActorID; v != nil {
 		builder.WriteString("actor_id=")

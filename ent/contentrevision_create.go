@@ -54,6 +54,34 @@ func (_c *ContentRevisionCreate) SetValues(v string) *ContentRevisionCreate {
 	return _c
 }
 
+// SetParentID sets the "parent_id" field.
+func (_c *ContentRevisionCreate) SetParentID(v string) *ContentRevisionCreate {
+	_c.mutation.SetParentID(v)
+	return _c
+}
+
+// SetNillableParentID sets the "parent_id" field if the given value is not nil.
+func (_c *ContentRevisionCreate) SetNillableParentID(v *string) *ContentRevisionCreate {
+	if v != nil {
+		_c.SetParentID(*v)
+	}
+	return _c
+}
+
+// SetHidden sets the "hidden" field.
+func (_c *ContentRevisionCreate) SetHidden(v bool) *ContentRevisionCreate {
+	_c.mutation.SetHidden(v)
+	return _c
+}
+
+// SetNillableHidden sets the "hidden" field if the given value is not nil.
+func (_c *ContentRevisionCreate) SetNillableHidden(v *bool) *ContentRevisionCreate {
+	if v != nil {
+		_c.SetHidden(*v)
+	}
+	return _c
+}
+
 // SetActorID sets the "actor_id" field.
 func (_c *ContentRevisionCreate) SetActorID(v uuid.UUID) *ContentRevisionCreate {
 	_c.mutation.SetActorID(v)
@@ -226,6 +254,14 @@ func (_c *ContentRevisionCreate) createSpec() (*ContentRevision, *sqlgraph.Creat
 	if value, ok := _c.mutation.Values(); ok {
 		_spec.SetField(contentrevision.FieldValues, field.TypeString, value)
 		_node.Values = value
+	}
+	if value, ok := _c.mutation.ParentID(); ok {
+		_spec.SetField(contentrevision.FieldParentID, field.TypeString, value)
+		_node.ParentID = &value
+	}
+	if value, ok := _c.mutation.Hidden(); ok {
+		_spec.SetField(contentrevision.FieldHidden, field.TypeBool, value)
+		_node.Hidden = &value
 	}
 	if value, ok := _c.mutation.ActorID(); ok {
 		_spec.SetField(contentrevision.FieldActorID, field.TypeUUID, value)

@@ -93,6 +93,46 @@ func (_u *ContentRevisionUpdate) SetNillableValues(v *string) *ContentRevisionUp
 	return _u
 }
 
+// SetParentID sets the "parent_id" field.
+func (_u *ContentRevisionUpdate) SetParentID(v string) *ContentRevisionUpdate {
+	_u.mutation.SetParentID(v)
+	return _u
+}
+
+// SetNillableParentID sets the "parent_id" field if the given value is not nil.
+func (_u *ContentRevisionUpdate) SetNillableParentID(v *string) *ContentRevisionUpdate {
+	if v != nil {
+		_u.SetParentID(*v)
+	}
+	return _u
+}
+
+// ClearParentID clears the value of the "parent_id" field.
+func (_u *ContentRevisionUpdate) ClearParentID() *ContentRevisionUpdate {
+	_u.mutation.ClearParentID()
+	return _u
+}
+
+// SetHidden sets the "hidden" field.
+func (_u *ContentRevisionUpdate) SetHidden(v bool) *ContentRevisionUpdate {
+	_u.mutation.SetHidden(v)
+	return _u
+}
+
+// SetNillableHidden sets the "hidden" field if the given value is not nil.
+func (_u *ContentRevisionUpdate) SetNillableHidden(v *bool) *ContentRevisionUpdate {
+	if v != nil {
+		_u.SetHidden(*v)
+	}
+	return _u
+}
+
+// ClearHidden clears the value of the "hidden" field.
+func (_u *ContentRevisionUpdate) ClearHidden() *ContentRevisionUpdate {
+	_u.mutation.ClearHidden()
+	return _u
+}
+
 // SetActorID sets the "actor_id" field.
 func (_u *ContentRevisionUpdate) SetActorID(v uuid.UUID) *ContentRevisionUpdate {
 	_u.mutation.SetActorID(v)
@@ -248,6 +288,18 @@ func (_u *ContentRevisionUpdate) sqlSave(ctx context.Context) (_node int, err er
 	if value, ok := _u.mutation.Values(); ok {
 		_spec.SetField(contentrevision.FieldValues, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.ParentID(); ok {
+		_spec.SetField(contentrevision.FieldParentID, field.TypeString, value)
+	}
+	if _u.mutation.ParentIDCleared() {
+		_spec.ClearField(contentrevision.FieldParentID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Hidden(); ok {
+		_spec.SetField(contentrevision.FieldHidden, field.TypeBool, value)
+	}
+	if _u.mutation.HiddenCleared() {
+		_spec.ClearField(contentrevision.FieldHidden, field.TypeBool)
+	}
 	if value, ok := _u.mutation.ActorID(); ok {
 		_spec.SetField(contentrevision.FieldActorID, field.TypeUUID, value)
 	}
@@ -378,6 +430,46 @@ func (_u *ContentRevisionUpdateOne) SetNillableValues(v *string) *ContentRevisio
 	if v != nil {
 		_u.SetValues(*v)
 	}
+	return _u
+}
+
+// SetParentID sets the "parent_id" field.
+func (_u *ContentRevisionUpdateOne) SetParentID(v string) *ContentRevisionUpdateOne {
+	_u.mutation.SetParentID(v)
+	return _u
+}
+
+// SetNillableParentID sets the "parent_id" field if the given value is not nil.
+func (_u *ContentRevisionUpdateOne) SetNillableParentID(v *string) *ContentRevisionUpdateOne {
+	if v != nil {
+		_u.SetParentID(*v)
+	}
+	return _u
+}
+
+// ClearParentID clears the value of the "parent_id" field.
+func (_u *ContentRevisionUpdateOne) ClearParentID() *ContentRevisionUpdateOne {
+	_u.mutation.ClearParentID()
+	return _u
+}
+
+// SetHidden sets the "hidden" field.
+func (_u *ContentRevisionUpdateOne) SetHidden(v bool) *ContentRevisionUpdateOne {
+	_u.mutation.SetHidden(v)
+	return _u
+}
+
+// SetNillableHidden sets the "hidden" field if the given value is not nil.
+func (_u *ContentRevisionUpdateOne) SetNillableHidden(v *bool) *ContentRevisionUpdateOne {
+	if v != nil {
+		_u.SetHidden(*v)
+	}
+	return _u
+}
+
+// ClearHidden clears the value of the "hidden" field.
+func (_u *ContentRevisionUpdateOne) ClearHidden() *ContentRevisionUpdateOne {
+	_u.mutation.ClearHidden()
 	return _u
 }
 
@@ -565,6 +657,18 @@ func (_u *ContentRevisionUpdateOne) sqlSave(ctx context.Context) (_node *Content
 	}
 	if value, ok := _u.mutation.Values(); ok {
 		_spec.SetField(contentrevision.FieldValues, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ParentID(); ok {
+		_spec.SetField(contentrevision.FieldParentID, field.TypeString, value)
+	}
+	if _u.mutation.ParentIDCleared() {
+		_spec.ClearField(contentrevision.FieldParentID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Hidden(); ok {
+		_spec.SetField(contentrevision.FieldHidden, field.TypeBool, value)
+	}
+	if _u.mutation.HiddenCleared() {
+		_spec.ClearField(contentrevision.FieldHidden, field.TypeBool)
 	}
 	if value, ok := _u.mutation.ActorID(); ok {
 		_spec.SetField(contentrevision.FieldActorID, field.TypeUUID, value)

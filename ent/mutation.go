@@ -6542,24 +6542,25 @@ func (m *ConfigurationMutation) ResetEdge(name string) error {
 // ContentRecordMutation represents an operation that mutates the ContentRecord nodes in the graph.
 type ContentRecordMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *uuid.UUID
-	table_name    *string
-	record_id     *string
-	parent_id     *string
-	position      *int
-	addposition   *int
-	values        *string
-	revision      *int
-	addrevision   *int
-	hidden        *bool
-	deleted       *bool
-	updated_at    *time.Time
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*ContentRecord, error)
-	predicates    []predicate.ContentRecord
+	op             Op
+	typ            string
+	id             *uuid.UUID
+	table_name     *string
+	record_id      *string
+	parent_id      *string
+	translation_of *string
+	position       *int
+	addposition    *int
+	values         *string
+	revision       *int
+	addrevision    *int
+	hidden         *bool
+	deleted        *bool
+	updated_at     *time.Time
+	clearedFields  map[string]struct{}
+	done           bool
+	oldValue       func(context.Context) (*ContentRecord, error)
+	predicates     []predicate.ContentRecord
 }
 
 var _ ent.Mutation = (*ContentRecordMutation)(nil)
@@ -6772,6 +6773,55 @@ func (m *ContentRecordMutation) OldParentID(ctx context.Context) (v string, err 
 // ResetParentID resets all changes to the "parent_id" field.
 func (m *ContentRecordMutation) ResetParentID() {
 	m.parent_id = nil
+}
+
+// SetTranslationOf sets the "translation_of" field.
+func (m *ContentRecordMutation) SetTranslationOf(s string) {
+	m.translation_of = &s
+}
+
+// TranslationOf returns the value of the "translation_of" field in the mutation.
+func (m *ContentRecordMutation) TranslationOf() (r string, exists bool) {
+	v := m.translation_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTranslationOf returns the old "translation_of" field's value of the ContentRecord entity.
+// If the ContentRecord object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ContentRecordMutation) OldTranslationOf(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTranslationOf is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTranslationOf requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTranslationOf: %w", err)
+	}
+	return oldValue.TranslationOf, nil
+}
+
+// ClearTranslationOf clears the value of the "translation_of" field.
+func (m *ContentRecordMutation) ClearTranslationOf() {
+	m.translation_of = nil
+	m.clearedFields[contentrecord.FieldTranslationOf] = struct{}{}
+}
+
+// TranslationOfCleared returns if the "translation_of" field was cleared in this mutation.
+func (m *ContentRecordMutation) TranslationOfCleared() bool {
+	_, ok := m.clearedFields[contentrecord.FieldTranslationOf]
+	return ok
+}
+
+// ResetTranslationOf resets all changes to the "translation_of" field.
+func (m *ContentRecordMutation) ResetTranslationOf() {
+	m.translation_of = nil
+	delete(m.clearedFields, contentrecord.FieldTranslationOf)
 }
 
 // SetPosition sets the "position" field.
@@ -7064,7 +7114,7 @@ func (m *ContentRecordMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ContentRecordMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.table_name != nil {
 		fields = append(fields, contentrecord.FieldTableName)
 	}
@@ -7073,6 +7123,9 @@ func (m *ContentRecordMutation) Fields() []string {
 	}
 	if m.parent_id != nil {
 		fields = append(fields, contentrecord.FieldParentID)
+	}
+	if m.translation_of != nil {
+		fields = append(fields, contentrecord.FieldTranslationOf)
 	}
 	if m.position != nil {
 		fields = append(fields, contentrecord.FieldPosition)
@@ -7106,6 +7159,8 @@ func (m *ContentRecordMutation) Field(name string) (ent.Value, bool) {
 		return m.RecordID()
 	case contentrecord.FieldParentID:
 		return m.ParentID()
+	case contentrecord.FieldTranslationOf:
+		return m.TranslationOf()
 	case contentrecord.FieldPosition:
 		return m.Position()
 	case contentrecord.FieldValues:
@@ -7133,6 +7188,8 @@ func (m *ContentRecordMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldRecordID(ctx)
 	case contentrecord.FieldParentID:
 		return m.OldParentID(ctx)
+	case contentrecord.FieldTranslationOf:
+		return m.OldTranslationOf(ctx)
 	case contentrecord.FieldPosition:
 		return m.OldPosition(ctx)
 	case contentrecord.FieldValues:
@@ -7174,6 +7231,13 @@ func (m *ContentRecordMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetParentID(v)
+		return nil
+	case contentrecord.FieldTranslationOf:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTranslationOf(v)
 		return nil
 	case contentrecord.FieldPosition:
 		v, ok := value.(int)
@@ -7273,7 +7337,11 @@ func (m *ContentRecordMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *ContentRecordMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(contentrecord.FieldTranslationOf) {
+		fields = append(fields, contentrecord.FieldTranslationOf)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -7286,6 +7354,11 @@ func (m *ContentRecordMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *ContentRecordMutation) ClearField(name string) error {
+	switch name {
+	case contentrecord.FieldTranslationOf:
+		m.ClearTranslationOf()
+		return nil
+	}
 	return fmt.Errorf("unknown ContentRecord nullable field %s", name)
 }
 
@@ -7301,6 +7374,9 @@ func (m *ContentRecordMutation) ResetField(name string) error {
 		return nil
 	case contentrecord.FieldParentID:
 		m.ResetParentID()
+		return nil
+	case contentrecord.FieldTranslationOf:
+		m.ResetTranslationOf()
 		return nil
 	case contentrecord.FieldPosition:
 		m.ResetPosition()
@@ -7382,6 +7458,8 @@ type ContentRevisionMutation struct {
 	addrevision   *int
 	kind          *string
 	values        *string
+	parent_id     *string
+	hidden        *bool
 	actor_id      *uuid.UUID
 	run_id        *uuid.UUID
 	call_key      *string
@@ -7662,6 +7740,104 @@ func (m *ContentRevisionMutation) ResetValues() {
 	m.values = nil
 }
 
+// SetParentID sets the "parent_id" field.
+func (m *ContentRevisionMutation) SetParentID(s string) {
+	m.parent_id = &s
+}
+
+// ParentID returns the value of the "parent_id" field in the mutation.
+func (m *ContentRevisionMutation) ParentID() (r string, exists bool) {
+	v := m.parent_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldParentID returns the old "parent_id" field's value of the ContentRevision entity.
+// If the ContentRevision object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ContentRevisionMutation) OldParentID(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldParentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldParentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldParentID: %w", err)
+	}
+	return oldValue.ParentID, nil
+}
+
+// ClearParentID clears the value of the "parent_id" field.
+func (m *ContentRevisionMutation) ClearParentID() {
+	m.parent_id = nil
+	m.clearedFields[contentrevision.FieldParentID] = struct{}{}
+}
+
+// ParentIDCleared returns if the "parent_id" field was cleared in this mutation.
+func (m *ContentRevisionMutation) ParentIDCleared() bool {
+	_, ok := m.clearedFields[contentrevision.FieldParentID]
+	return ok
+}
+
+// ResetParentID resets all changes to the "parent_id" field.
+func (m *ContentRevisionMutation) ResetParentID() {
+	m.parent_id = nil
+	delete(m.clearedFields, contentrevision.FieldParentID)
+}
+
+// SetHidden sets the "hidden" field.
+func (m *ContentRevisionMutation) SetHidden(b bool) {
+	m.hidden = &b
+}
+
+// Hidden returns the value of the "hidden" field in the mutation.
+func (m *ContentRevisionMutation) Hidden() (r bool, exists bool) {
+	v := m.hidden
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHidden returns the old "hidden" field's value of the ContentRevision entity.
+// If the ContentRevision object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ContentRevisionMutation) OldHidden(ctx context.Context) (v *bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHidden is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHidden requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHidden: %w", err)
+	}
+	return oldValue.Hidden, nil
+}
+
+// ClearHidden clears the value of the "hidden" field.
+func (m *ContentRevisionMutation) ClearHidden() {
+	m.hidden = nil
+	m.clearedFields[contentrevision.FieldHidden] = struct{}{}
+}
+
+// HiddenCleared returns if the "hidden" field was cleared in this mutation.
+func (m *ContentRevisionMutation) HiddenCleared() bool {
+	_, ok := m.clearedFields[contentrevision.FieldHidden]
+	return ok
+}
+
+// ResetHidden resets all changes to the "hidden" field.
+func (m *ContentRevisionMutation) ResetHidden() {
+	m.hidden = nil
+	delete(m.clearedFields, contentrevision.FieldHidden)
+}
+
 // SetActorID sets the "actor_id" field.
 func (m *ContentRevisionMutation) SetActorID(u uuid.UUID) {
 	m.actor_id = &u
@@ -7919,7 +8095,7 @@ func (m *ContentRevisionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ContentRevisionMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 10)
 	if m.of != nil {
 		fields = append(fields, contentrevision.FieldRecord)
 	}
@@ -7931,6 +8107,12 @@ func (m *ContentRevisionMutation) Fields() []string {
 	}
 	if m.values != nil {
 		fields = append(fields, contentrevision.FieldValues)
+	}
+	if m.parent_id != nil {
+		fields = append(fields, contentrevision.FieldParentID)
+	}
+	if m.hidden != nil {
+		fields = append(fields, contentrevision.FieldHidden)
 	}
 	if m.actor_id != nil {
 		fields = append(fields, contentrevision.FieldActorID)
@@ -7960,6 +8142,10 @@ func (m *ContentRevisionMutation) Field(name string) (ent.Value, bool) {
 		return m.Kind()
 	case contentrevision.FieldValues:
 		return m.Values()
+	case contentrevision.FieldParentID:
+		return m.ParentID()
+	case contentrevision.FieldHidden:
+		return m.Hidden()
 	case contentrevision.FieldActorID:
 		return m.ActorID()
 	case contentrevision.FieldRunID:
@@ -7985,6 +8171,10 @@ func (m *ContentRevisionMutation) OldField(ctx context.Context, name string) (en
 		return m.OldKind(ctx)
 	case contentrevision.FieldValues:
 		return m.OldValues(ctx)
+	case contentrevision.FieldParentID:
+		return m.OldParentID(ctx)
+	case contentrevision.FieldHidden:
+		return m.OldHidden(ctx)
 	case contentrevision.FieldActorID:
 		return m.OldActorID(ctx)
 	case contentrevision.FieldRunID:
@@ -8029,6 +8219,20 @@ func (m *ContentRevisionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetValues(v)
+		return nil
+	case contentrevision.FieldParentID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetParentID(v)
+		return nil
+	case contentrevision.FieldHidden:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHidden(v)
 		return nil
 	case contentrevision.FieldActorID:
 		v, ok := value.(uuid.UUID)
@@ -8103,6 +8307,12 @@ func (m *ContentRevisionMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *ContentRevisionMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(contentrevision.FieldParentID) {
+		fields = append(fields, contentrevision.FieldParentID)
+	}
+	if m.FieldCleared(contentrevision.FieldHidden) {
+		fields = append(fields, contentrevision.FieldHidden)
+	}
 	if m.FieldCleared(contentrevision.FieldActorID) {
 		fields = append(fields, contentrevision.FieldActorID)
 	}
@@ -8126,6 +8336,12 @@ func (m *ContentRevisionMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *ContentRevisionMutation) ClearField(name string) error {
 	switch name {
+	case contentrevision.FieldParentID:
+		m.ClearParentID()
+		return nil
+	case contentrevision.FieldHidden:
+		m.ClearHidden()
+		return nil
 	case contentrevision.FieldActorID:
 		m.ClearActorID()
 		return nil
@@ -8154,6 +8370,12 @@ func (m *ContentRevisionMutation) ResetField(name string) error {
 		return nil
 	case contentrevision.FieldValues:
 		m.ResetValues()
+		return nil
+	case contentrevision.FieldParentID:
+		m.ResetParentID()
+		return nil
+	case contentrevision.FieldHidden:
+		m.ResetHidden()
 		return nil
 	case contentrevision.FieldActorID:
 		m.ResetActorID()

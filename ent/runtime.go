@@ -97,19 +97,19 @@ func init() {
 	// contentrecord.DefaultParentID holds the default value on creation for the parent_id field.
 	contentrecord.DefaultParentID = contentrecordDescParentID.Default.(string)
 	// contentrecordDescPosition is the schema descriptor for position field.
-	contentrecordDescPosition := contentrecordFields[4].Descriptor()
+	contentrecordDescPosition := contentrecordFields[5].Descriptor()
 	// contentrecord.DefaultPosition holds the default value on creation for the position field.
 	contentrecord.DefaultPosition = contentrecordDescPosition.Default.(int)
 	// contentrecordDescRevision is the schema descriptor for revision field.
-	contentrecordDescRevision := contentrecordFields[6].Descriptor()
+	contentrecordDescRevision := contentrecordFields[7].Descriptor()
 	// contentrecord.DefaultRevision holds the default value on creation for the revision field.
 	contentrecord.DefaultRevision = contentrecordDescRevision.Default.(int)
 	// contentrecordDescHidden is the schema descriptor for hidden field.
-	contentrecordDescHidden := contentrecordFields[7].Descriptor()
+	contentrecordDescHidden := contentrecordFields[8].Descriptor()
 	// contentrecord.DefaultHidden holds the default value on creation for the hidden field.
 	contentrecord.DefaultHidden = contentrecordDescHidden.Default.(bool)
 	// contentrecordDescDeleted is the schema descriptor for deleted field.
-	contentrecordDescDeleted := contentrecordFields[8].Descriptor()
+	contentrecordDescDeleted := contentrecordFields[9].Descriptor()
 	// contentrecord.DefaultDeleted holds the default value on creation for the deleted field.
 	contentrecord.DefaultDeleted = contentrecordDescDeleted.Default.(bool)
 	contentrevisionFields := schema.ContentRevision{}.Fields()

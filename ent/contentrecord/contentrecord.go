@@ -17,6 +17,8 @@ const (
 	FieldRecordID = "record_id"
 	// FieldParentID holds the string denoting the parent_id field in the database.
 	FieldParentID = "parent_id"
+	// FieldTranslationOf holds the string denoting the translation_of field in the database.
+	FieldTranslationOf = "translation_of"
 	// FieldPosition holds the string denoting the position field in the database.
 	FieldPosition = "position"
 	// FieldValues holds the string denoting the values field in the database.
@@ -39,6 +41,7 @@ var Columns = []string{
 	FieldTableName,
 	FieldRecordID,
 	FieldParentID,
+	FieldTranslationOf,
 	FieldPosition,
 	FieldValues,
 	FieldRevision,
@@ -91,6 +94,11 @@ func ByRecordID(opts ...sql.OrderTermOption) OrderOption {
 // ByParentID orders the results by the parent_id field.
 func ByParentID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldParentID, opts...).ToFunc()
+}
+
+// ByTranslationOf orders the results by the translation_of field.
+func ByTranslationOf(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTranslationOf, opts...).ToFunc()
 }
 
 // ByPosition orders the results by the position field.

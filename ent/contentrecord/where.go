@@ -70,6 +70,11 @@ func ParentID(v string) predicate.ContentRecord {
 	return predicate.ContentRecord(sql.FieldEQ(FieldParentID, v))
 }
 
+// TranslationOf applies equality check predicate on the "translation_of" field. It's identical to TranslationOfEQ.
+func TranslationOf(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldEQ(FieldTranslationOf, v))
+}
+
 // Position applies equality check predicate on the "position" field. It's identical to PositionEQ.
 func Position(v int) predicate.ContentRecord {
 	return predicate.ContentRecord(sql.FieldEQ(FieldPosition, v))
@@ -293,6 +298,81 @@ func ParentIDEqualFold(v string) predicate.ContentRecord {
 // ParentIDContainsFold applies the ContainsFold predicate on the "parent_id" field.
 func ParentIDContainsFold(v string) predicate.ContentRecord {
 	return predicate.ContentRecord(sql.FieldContainsFold(FieldParentID, v))
+}
+
+// TranslationOfEQ applies the EQ predicate on the "translation_of" field.
+func TranslationOfEQ(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldEQ(FieldTranslationOf, v))
+}
+
+// TranslationOfNEQ applies the NEQ predicate on the "translation_of" field.
+func TranslationOfNEQ(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldNEQ(FieldTranslationOf, v))
+}
+
+// TranslationOfIn applies the In predicate on the "translation_of" field.
+func TranslationOfIn(vs ...string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldIn(FieldTranslationOf, vs...))
+}
+
+// TranslationOfNotIn applies the NotIn predicate on the "translation_of" field.
+func TranslationOfNotIn(vs ...string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldNotIn(FieldTranslationOf, vs...))
+}
+
+// TranslationOfGT applies the GT predicate on the "translation_of" field.
+func TranslationOfGT(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldGT(FieldTranslationOf, v))
+}
+
+// TranslationOfGTE applies the GTE predicate on the "translation_of" field.
+func TranslationOfGTE(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldGTE(FieldTranslationOf, v))
+}
+
+// TranslationOfLT applies the LT predicate on the "translation_of" field.
+func TranslationOfLT(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldLT(FieldTranslationOf, v))
+}
+
+// TranslationOfLTE applies the LTE predicate on the "translation_of" field.
+func TranslationOfLTE(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldLTE(FieldTranslationOf, v))
+}
+
+// TranslationOfContains applies the Contains predicate on the "translation_of" field.
+func TranslationOfContains(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldContains(FieldTranslationOf, v))
+}
+
+// TranslationOfHasPrefix applies the HasPrefix predicate on the "translation_of" field.
+func TranslationOfHasPrefix(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldHasPrefix(FieldTranslationOf, v))
+}
+
+// TranslationOfHasSuffix applies the HasSuffix predicate on the "translation_of" field.
+func TranslationOfHasSuffix(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldHasSuffix(FieldTranslationOf, v))
+}
+
+// TranslationOfIsNil applies the IsNil predicate on the "translation_of" field.
+func TranslationOfIsNil() predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldIsNull(FieldTranslationOf))
+}
+
+// TranslationOfNotNil applies the NotNil predicate on the "translation_of" field.
+func TranslationOfNotNil() predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldNotNull(FieldTranslationOf))
+}
+
+// TranslationOfEqualFold applies the EqualFold predicate on the "translation_of" field.
+func TranslationOfEqualFold(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldEqualFold(FieldTranslationOf, v))
+}
+
+// TranslationOfContainsFold applies the ContainsFold predicate on the "translation_of" field.
+func TranslationOfContainsFold(v string) predicate.ContentRecord {
+	return predicate.ContentRecord(sql.FieldContainsFold(FieldTranslationOf, v))
 }
 
 // PositionEQ applies the EQ predicate on the "position" field.

@@ -20,6 +20,10 @@ const (
 	FieldKind = "kind"
 	// FieldValues holds the string denoting the values field in the database.
 	FieldValues = "fields"
+	// FieldParentID holds the string denoting the parent_id field in the database.
+	FieldParentID = "parent_id"
+	// FieldHidden holds the string denoting the hidden field in the database.
+	FieldHidden = "hidden"
 	// FieldActorID holds the string denoting the actor_id field in the database.
 	FieldActorID = "actor_id"
 	// FieldRunID holds the string denoting the run_id field in the database.
@@ -48,6 +52,8 @@ var Columns = []string{
 	FieldRevision,
 	FieldKind,
 	FieldValues,
+	FieldParentID,
+	FieldHidden,
 	FieldActorID,
 	FieldRunID,
 	FieldCallKey,
@@ -95,6 +101,16 @@ func ByKind(opts ...sql.OrderTermOption) OrderOption {
 // ByValues orders the results by the values field.
 func ByValues(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldValues, opts...).ToFunc()
+}
+
+// ByParentID orders the results by the parent_id field.
+func ByParentID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldParentID, opts...).ToFunc()
+}
+
+// ByHidden orders the results by the hidden field.
+func ByHidden(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHidden, opts...).ToFunc()
 }
 
 // ByActorID orders the results by the actor_id field.

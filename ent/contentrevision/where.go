@@ -76,6 +76,16 @@ func Values(v string) predicate.ContentRevision {
 	return predicate.ContentRevision(sql.FieldEQ(FieldValues, v))
 }
 
+// ParentID applies equality check predicate on the "parent_id" field. It's identical to ParentIDEQ.
+func ParentID(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldEQ(FieldParentID, v))
+}
+
+// Hidden applies equality check predicate on the "hidden" field. It's identical to HiddenEQ.
+func Hidden(v bool) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldEQ(FieldHidden, v))
+}
+
 // ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
 func ActorID(v uuid.UUID) predicate.ContentRevision {
 	return predicate.ContentRevision(sql.FieldEQ(FieldActorID, v))
@@ -284,6 +294,101 @@ func ValuesEqualFold(v string) predicate.ContentRevision {
 // ValuesContainsFold applies the ContainsFold predicate on the "values" field.
 func ValuesContainsFold(v string) predicate.ContentRevision {
 	return predicate.ContentRevision(sql.FieldContainsFold(FieldValues, v))
+}
+
+// ParentIDEQ applies the EQ predicate on the "parent_id" field.
+func ParentIDEQ(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldEQ(FieldParentID, v))
+}
+
+// ParentIDNEQ applies the NEQ predicate on the "parent_id" field.
+func ParentIDNEQ(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldNEQ(FieldParentID, v))
+}
+
+// ParentIDIn applies the In predicate on the "parent_id" field.
+func ParentIDIn(vs ...string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldIn(FieldParentID, vs...))
+}
+
+// ParentIDNotIn applies the NotIn predicate on the "parent_id" field.
+func ParentIDNotIn(vs ...string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldNotIn(FieldParentID, vs...))
+}
+
+// ParentIDGT applies the GT predicate on the "parent_id" field.
+func ParentIDGT(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldGT(FieldParentID, v))
+}
+
+// ParentIDGTE applies the GTE predicate on the "parent_id" field.
+func ParentIDGTE(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldGTE(FieldParentID, v))
+}
+
+// ParentIDLT applies the LT predicate on the "parent_id" field.
+func ParentIDLT(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldLT(FieldParentID, v))
+}
+
+// ParentIDLTE applies the LTE predicate on the "parent_id" field.
+func ParentIDLTE(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldLTE(FieldParentID, v))
+}
+
+// ParentIDContains applies the Contains predicate on the "parent_id" field.
+func ParentIDContains(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldContains(FieldParentID, v))
+}
+
+// ParentIDHasPrefix applies the HasPrefix predicate on the "parent_id" field.
+func ParentIDHasPrefix(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldHasPrefix(FieldParentID, v))
+}
+
+// ParentIDHasSuffix applies the HasSuffix predicate on the "parent_id" field.
+func ParentIDHasSuffix(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldHasSuffix(FieldParentID, v))
+}
+
+// ParentIDIsNil applies the IsNil predicate on the "parent_id" field.
+func ParentIDIsNil() predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldIsNull(FieldParentID))
+}
+
+// ParentIDNotNil applies the NotNil predicate on the "parent_id" field.
+func ParentIDNotNil() predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldNotNull(FieldParentID))
+}
+
+// ParentIDEqualFold applies the EqualFold predicate on the "parent_id" field.
+func ParentIDEqualFold(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldEqualFold(FieldParentID, v))
+}
+
+// ParentIDContainsFold applies the ContainsFold predicate on the "parent_id" field.
+func ParentIDContainsFold(v string) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldContainsFold(FieldParentID, v))
+}
+
+// HiddenEQ applies the EQ predicate on the "hidden" field.
+func HiddenEQ(v bool) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldEQ(FieldHidden, v))
+}
+
+// HiddenNEQ applies the NEQ predicate on the "hidden" field.
+func HiddenNEQ(v bool) predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldNEQ(FieldHidden, v))
+}
+
+// HiddenIsNil applies the IsNil predicate on the "hidden" field.
+func HiddenIsNil() predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldIsNull(FieldHidden))
+}
+
+// HiddenNotNil applies the NotNil predicate on the "hidden" field.
+func HiddenNotNil() predicate.ContentRevision {
+	return predicate.ContentRevision(sql.FieldNotNull(FieldHidden))
 }
 
 // ActorIDEQ applies the EQ predicate on the "actor_id" field.

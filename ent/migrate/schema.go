@@ -286,6 +286,7 @@ var (
 		{Name: "table_name", Type: field.TypeString, Size: 2147483647},
 		{Name: "record_id", Type: field.TypeString, Size: 2147483647},
 		{Name: "parent_id", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "translation_of", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "position", Type: field.TypeInt, Default: 0},
 		{Name: "fields", Type: field.TypeString, Size: 2147483647},
 		{Name: "revision", Type: field.TypeInt, Default: 0},
@@ -307,12 +308,17 @@ var (
 			{
 				Name:    "contentrecord_table_name_parent_id_position",
 				Unique:  false,
-				Columns: []*schema.Column{ContentRecordsColumns[1], ContentRecordsColumns[3], ContentRecordsColumns[4]},
+				Columns: []*schema.Column{ContentRecordsColumns[1], ContentRecordsColumns[3], ContentRecordsColumns[5]},
 			},
 			{
 				Name:    "contentrecord_table_name_updated_at",
 				Unique:  false,
-				Columns: []*schema.Column{ContentRecordsColumns[1], ContentRecordsColumns[9]},
+				Columns: []*schema.Column{ContentRecordsColumns[1], ContentRecordsColumns[10]},
+			},
+			{
+				Name:    "contentrecord_table_name_translation_of",
+				Unique:  false,
+				Columns: []*schema.Column{ContentRecordsColumns[1], ContentRecordsColumns[4]},
 			},
 		},
 	}
@@ -322,6 +328,8 @@ var (
 		{Name: "revision", Type: field.TypeInt, Default: 0},
 		{Name: "kind", Type: field.TypeString, Size: 2147483647},
 		{Name: "fields", Type: field.TypeString, Size: 2147483647},
+		{Name: "parent_id", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "hidden", Type: field.TypeBool, Nullable: true},
 		{Name: "actor_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "run_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "call_key", Type: field.TypeString, Nullable: true, Size: 2147483647},
@@ -336,7 +344,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "content_revisions_content_records_of",
-				Columns:    []*schema.Column{ContentRevisionsColumns[8]},
+				Columns:    []*schema.Column{ContentRevisionsColumns[10]},
 				RefColumns: []*schema.Column{ContentRecordsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -345,12 +353,12 @@ var (
 			{
 				Name:    "contentrevision_record_revision",
 				Unique:  true,
-				Columns: []*schema.Column{ContentRevisionsColumns[8], ContentRevisionsColumns[1]},
+				Columns: []*schema.Column{ContentRevisionsColumns[10], ContentRevisionsColumns[1]},
 			},
 			{
 				Name:    "contentrevision_run_id_call_key",
 				Unique:  true,
-				Columns: []*schema.Column{ContentRevisionsColumns[5], ContentRevisionsColumns[6]},
+				Columns: []*schema.Column{ContentRevisionsColumns[7], ContentRevisionsColumns[8]},
 			},
 		},
 	}

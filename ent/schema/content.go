@@ -20,6 +20,7 @@ func (ContentRecord) Fields() []ent.Field {
 		must("table_name", "page, element or file"),
 		must("record_id", "the record's own name"),
 		text("parent_id", "record id of its page; empty at the root"),
+		maybe("translation_of", "record id in the same table of what it translates; empty for an original"),
 		number("position", "among its siblings"),
 		field.Text("values").StorageKey("fields").Comment("JSON object whose keys the table declares"),
 		number("revision", "1 at creation, one more at each write"),
@@ -35,6 +36,7 @@ func (ContentRecord) Indexes() []ent.Index {
 		index.Fields("table_name", "record_id").Unique(),
 		index.Fields("table_name", "parent_id", "position"),
 		index.Fields("table_name", "updated_at"),
+		index.Fields("table_name", "translation_of"),
 	}
 }
 
@@ -55,6 +57,8 @@ func (ContentRevision) Fields() []ent.Field {
 		number("revision", "the record's revision from this entry on"),
 		must("kind", "create, update, move, delete, publish"),
 		field.Text("values").StorageKey("fields").Comment("JSON object: the fields from this revision on"),
+		field.Text("parent_id").Optional().Nillable().Comment("where it stood from this revision on; NULL before that was kept"),
+		field.Bool("hidden").Optional().Nillable().Comment("whether it was hidden from this revision on; NULL before that was kept"),
 		maybeRef("actor_id", "who wrote"),
 		maybeRef("run_id", "NULL without a run"),
 		field.Text("call_key").Optional().Nillable().Comment("NULL without a run; a call writes once"),

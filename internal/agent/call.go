@@ -56,6 +56,7 @@ func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call) error
 		return err
 	}
 	result, took := s.callTool(ctx, c)
+	clear(s.shown) // the other previews of the turn were made from what this write may have changed
 	rest := change.Change{}
 	if result.Write != nil {
 		rest.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.WriteExecuted).InRun(s.id).
@@ -87,7 +88,7 @@ func (s *segment) spec(c prompt.Call) tool.Spec {
 func (s *segment) toolCall(c prompt.Call) tool.Call {
 	return tool.Call{
 		Run: s.id, Key: s.key(c), Actor: s.initiator,
-		Subject: s.run.Subject, Arguments: c.Arguments,
+		Subject: s.run.Subject, Arguments: c.Arguments, Basis: s.shown[s.key(c)],
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // segment is one uninterrupted execution of a run by one worker. Everything it
@@ -39,6 +40,7 @@ type segment struct {
 	nonceKey      []byte
 	usage         Usage
 	round         int
+	shown         map[string]tool.Basis // by key of a pending call: what its last preview was made from
 }
 
 // heartbeat renews the lease at a third of its length, and stops the segment when

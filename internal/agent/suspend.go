@@ -79,7 +79,13 @@ func (s *segment) card(ctx context.Context, c prompt.Call) Pending {
 // arguments, which its decision is about.
 func (s *segment) preview(ctx context.Context, c prompt.Call) ([]string, error) {
 	if tool.DeclaredWrite(s.spec(c)) {
-		return s.agent.Tools.Preview(ctx, c.Tool, s.toolCall(c))
+		call := s.toolCall(c)
+		call.Basis = tool.Basis{}
+		lines, err := s.agent.Tools.Preview(ctx, c.Tool, call)
+		if err == nil {
+			s.shown[s.key(c)] = call.Basis
+		}
+		return lines, err
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(c.Arguments, &fields); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // maxSegments bounds what one process executes at once; further runs stay queued.
@@ -115,7 +116,7 @@ func (a *Agent) launch(id uuid.UUID, owner string, step func(*segment, context.C
 			a.mu.Unlock()
 			cancel(nil)
 		}()
-		s := &segment{agent: a, id: id, owner: owner, stop: cancel}
+		s := &segment{agent: a, id: id, owner: owner, stop: cancel, shown: map[string]tool.Basis{}}
 		go s.heartbeat(ctx)
 		a.finish(s, guard(func() error { return step(s, ctx) }), ctx)
 	}()

@@ -24,7 +24,10 @@ func All(c *content.Content) []tool.Tool {
 	return []tool.Tool{
 		listPages(c), getPage(c), readRecord(c), searchRecords(c), recordHistory(c), resolveURL(c),
 		reportProgress(), highlightRecord(c), askChoice(),
-		updateElement(c), updatePageMetadata(c), createElementDraft(c),
+		updateElement(c), updatePageMetadata(c),
+		createElementDraft(c), createPageDraft(c), createTranslationDraft(c),
+		moveElement(c), movePage(c), copyRecord(c), deleteRecord(c), publishRecord(c),
+		attachFile(c), replaceFileReference(c), setAlternativeText(c),
 	}
 }
 
@@ -60,7 +63,8 @@ type write[A any] struct {
 func (t write[A]) Spec() tool.Spec { return t.spec }
 
 // Execute makes the change. The statement of completeness is made here for every
-// write: partial exactly when a planned field did not take (RULES G6, G9).
+// write: partial when something that was planned did not take, stayed behind or was
+// not translated (RULES G6, G9).
 func (t write[A]) Execute(ctx context.Context, call tool.Call) (tool.Result, error) {
 	args, err := decode[A](call.Arguments)
 	if err != nil {
@@ -72,12 +76,13 @@ func (t write[A]) Execute(ctx context.Context, call tool.Call) (tool.Result, err
 	}
 	call.Hooks.Wrote(written.HookError)
 	completeness := tool.Complete
-	if len(written.Missed) > 0 {
+	if written.Partial() {
 		completeness = tool.Partial
 	}
 	text, err := compact(writtenView{
 		Table: written.Record.Table, ID: written.Record.ID, Revision: written.Record.Revision,
-		Hidden: written.Record.Hidden, Changed: written.Changed, NotTaken: written.Missed,
+		Hidden: written.Record.Hidden, Changed: append([]string{}, written.Changed...), Along: len(written.Beside), NotTaken: written.Missed,
+		Left: leftNames(written.Left), Untranslated: written.Untranslated,
 	})
 	if err != nil {
 		return tool.Result{}, err
@@ -174,7 +179,7 @@ func text(description string) map[string]any {
 	return map[string]any{"type": "string", "minLength": 1, "maxLength": 1000, "description": description}
 }
 
-func whole(description string, from, to int) map[string]any {
+func number(description string, from, to int) map[string]any {
 	return map[string]any{"type": "integer", "minimum": from, "maximum": to, "description": description}
 }
 
@@ -183,6 +188,10 @@ func tableName() map[string]any {
 	for _, t := range content.Tables() {
 		names = append(names, t.Name)
 	}
+	return map[string]any{"type": "string", "enum": names, "description": "The table of the record."}
+}
+
+func tableAmong(names ...string) map[string]any {
 	return map[string]any{"type": "string", "enum": names, "description": "The table of the record."}
 }
 

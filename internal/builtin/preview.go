@@ -17,15 +17,21 @@ import (
 // heading says which record a card is about: its id, its name where it has one, and
 // the page it stands on.
 func heading(what string, r content.Record) string {
-	line := fmt.Sprintf("%s %s %s", what, r.Table, r.ID)
+	line := what + " " + nameOf(r)
+	if r.Table == content.ElementTable {
+		line += " on page " + r.ParentID
+	}
+	return line
+}
+
+// nameOf is a record's id, and its name where it has one.
+func nameOf(r content.Record) string {
+	line := r.Table + " " + r.ID
 	for _, name := range []string{"title", "header", "name"} {
 		if s := field(r, name); s != "" {
 			line += " " + quote(s)
 			break
 		}
-	}
-	if r.Table == content.ElementTable {
-		line += " on page " + r.ParentID
 	}
 	return line
 }
@@ -88,6 +94,9 @@ func quote(s string) string {
 	b.WriteString("“")
 	for _, r := range s {
 		switch {
+		case r == '”', r == '\\':
+			// Nothing that a text holds may end the quotation or look like a spelled-out sign.
+			fmt.Fprintf(&b, "\\u{%04X}", r)
 		// Of all spaces only the plain one is printable; variation selectors and fillers are
 		// printable too, and show nothing.
 		case r == '\n', unicode.IsPrint(r) && !skill.Invisible(r):

@@ -28,7 +28,7 @@ func listPages(c *content.Content) tool.Tool {
 		spec: reading("list_pages", "List pages", "Lists the pages of the site, or those below one page, with their paths.",
 			object([]string{}, map[string]any{
 				"parentId": text("The page to list below; without it the whole site."),
-				"depth":    whole("How many levels to list; 3 without it.", 1, 10),
+				"depth":    number("How many levels to list; 3 without it.", 1, 10),
 			})),
 		run: func(ctx context.Context, call tool.Call, a args) (tool.Result, error) {
 			if a.Depth == 0 {
@@ -112,7 +112,7 @@ func searchRecords(c *content.Content) tool.Tool {
 			object([]string{"words"}, map[string]any{
 				"words": map[string]any{"type": "string", "minLength": 1, "maxLength": 200, "description": "What to look for."},
 				"table": tableName(),
-				"limit": whole("How many records to return at most; 20 without it.", 1, content.MaxSearch),
+				"limit": number("How many records to return at most; 20 without it.", 1, content.MaxSearch),
 			})),
 		run: func(ctx context.Context, call tool.Call, a args) (tool.Result, error) {
 			if a.Limit == 0 {
@@ -140,7 +140,7 @@ func recordHistory(c *content.Content) tool.Tool {
 		spec: reading("record_history", "History of a record", "Lists the revisions of a record, newest first, with the fields that each of them set.",
 			object([]string{"table", "id"}, map[string]any{
 				"table": tableName(), "id": text("The record's id."),
-				"limit": whole("How many revisions to return at most; 20 without it.", 1, 100),
+				"limit": number("How many revisions to return at most; 20 without it.", 1, 100),
 			})),
 		run: func(ctx context.Context, call tool.Call, a args) (tool.Result, error) {
 			if a.Limit == 0 {

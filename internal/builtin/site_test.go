@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/content/contenttest"
 	"github.com/countersign/countersign/internal/tool"
@@ -29,12 +30,15 @@ type site struct {
 	room  *content.Content
 	tools *tool.Registry
 	calls int
+
+	writes int // changes that the store was given
 }
 
 func newSite(t *testing.T, hooks ...content.Hook) *site {
 	t.Helper()
 	w := world.Fixed(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 7)
-	s := &site{t: t, room: content.New(contenttest.NewMemory(), w, hooks...)}
+	s := &site{t: t}
+	s.room = content.New(&counting{Store: contenttest.NewMemory(), writes: &s.writes}, w, hooks...)
 	var err error
 	if s.tools, err = tool.New(All(s.room)...); err != nil {
 		t.Fatal(err)
@@ -46,6 +50,31 @@ func newSite(t *testing.T, hooks ...content.Hook) *site {
 	s.make(content.ElementTable, "members", "team", map[string]any{"kind": "text", "text": "Bread is baked by Ann."})
 	s.make(content.FileTable, "logo", "", map[string]any{"name": "logo.svg"})
 	return s
+}
+
+// newGallery is newSite with what the other tools need: the subpage "spare" with the
+// hidden element "sketch", another file, and the element "picture" that shows one.
+func newGallery(t *testing.T, hooks ...content.Hook) *site {
+	t.Helper()
+	s := newSite(t, hooks...)
+	s.make(content.PageTable, "spare", "home", map[string]any{"title": "Spare"})
+	if _, err := s.room.Create(context.Background(), admin, content.Creation{Table: content.ElementTable, ID: "sketch", ParentID: "spare", Fields: map[string]any{"header": "Soon"}, Hidden: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.make(content.FileTable, "oven", "", map[string]any{"name": "oven.jpg"})
+	s.make(content.ElementTable, "picture", "home", map[string]any{"kind": "image", "image": "logo", "alternative": "Our logo"})
+	return s
+}
+
+// counting counts the changes that its store applies.
+type counting struct {
+	content.Store
+	writes *int
+}
+
+func (c *counting) Apply(ctx context.Context, changes ...change.Change) ([]change.Outcome, error) {
+	*c.writes += len(changes)
+	return c.Store.Apply(ctx, changes...)
 }
 
 func (s *site) make(table, id, parent string, fields map[string]any) {

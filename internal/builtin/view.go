@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/countersign/countersign/internal/content"
@@ -85,7 +86,23 @@ type writtenView struct {
 	Revision int      `json:"revision"`
 	Hidden   bool     `json:"hidden,omitempty"`
 	Changed  []string `json:"changed"`
-	NotTaken []string `json:"notTaken,omitempty"`
+	// Along counts the other records that the same write changed.
+	Along        int      `json:"along,omitempty"`
+	NotTaken     []string `json:"notTaken,omitempty"`
+	Left         []string `json:"left,omitempty"`
+	Untranslated []string `json:"untranslated,omitempty"`
+}
+
+// leftNames are the records that stayed, as a person or a model reads them.
+func leftNames(left content.Left) []string {
+	var out []string
+	for _, n := range left.Names {
+		out = append(out, n.Table+" "+n.ID)
+	}
+	if left.Others > 0 {
+		out = append(out, fmt.Sprintf("%d that you may not read", left.Others))
+	}
+	return out
 }
 
 func field(r content.Record, name string) string {

@@ -27,7 +27,7 @@ func fieldsOf(table string) map[string]any {
 	properties := map[string]any{}
 	for _, f := range declared.Fields {
 		switch f.Type {
-		case content.Users:
+		case content.Users: // no tool changes rights
 		case content.Flag:
 			properties[f.Name] = map[string]any{"type": "boolean"}
 		default:
@@ -37,6 +37,25 @@ func fieldsOf(table string) map[string]any {
 	schema := object([]string{}, properties)
 	schema["minProperties"] = 1
 	return schema
+}
+
+// seen is what the preview of a call showed, as the content room asks for it.
+func seen(call tool.Call) content.Seen {
+	if call.Basis == nil {
+		return nil
+	}
+	out := content.Seen{}
+	for r, revision := range call.Basis {
+		out[content.Name(r)] = revision
+	}
+	return out
+}
+
+// note notes in a preview's basis which records it showed.
+func note(call tool.Call, shown ...content.Record) {
+	for _, r := range shown {
+		call.Basis.Note(recordOf(r), r.Revision)
+	}
 }
 
 func origin(call tool.Call) content.Origin { return content.Origin{Run: call.Run, Key: call.Key} }
@@ -58,7 +77,10 @@ func updatePageMetadata(c *content.Content) tool.Tool {
 
 func update(c *content.Content, table, name, title, description string) tool.Tool {
 	edit := func(call tool.Call, a updateArgs) content.Edit {
-		return content.Edit{Table: table, ID: a.ID, Fields: a.Fields, Origin: origin(call)}
+		return content.Edit{
+			Table: table, ID: a.ID, Fields: a.Fields, Origin: origin(call),
+			Revision: call.Basis[tool.Record{Table: table, ID: a.ID}],
+		}
 	}
 	return write[updateArgs]{
 		spec: writing(name, title, description, tool.IdempotentWrite,
@@ -75,6 +97,7 @@ func update(c *content.Content, table, name, title, description string) tool.Too
 			if err != nil {
 				return nil, err
 			}
+			note(call, plan.Record)
 			return append([]string{heading("change", plan.Record)}, fieldLines(plan)...), nil
 		},
 		run: func(ctx context.Context, call tool.Call, a updateArgs) (content.Written, error) {

@@ -13,6 +13,7 @@ var (
 	recordRow      = change.ID(recordsTable, "id")
 	recordTable    = change.Text[string](recordsTable, "table_name")
 	recordID       = change.Text[string](recordsTable, "record_id")
+	recordOriginal = change.Text[string](recordsTable, "translation_of")
 	recordParent   = change.Text[string](recordsTable, "parent_id")
 	recordPosition = change.Int(recordsTable, "position")
 	recordFields   = change.JSON[map[string]any](recordsTable, "fields")
@@ -26,6 +27,8 @@ var (
 	revisionNumber = change.Int(historyTable, "revision")
 	revisionKind   = change.Text[string](historyTable, "kind")
 	revisionFields = change.JSON[map[string]any](historyTable, "fields")
+	revisionParent = change.Text[string](historyTable, "parent_id")
+	revisionHidden = change.Bool(historyTable, "hidden")
 	revisionActor  = change.ID(historyTable, "actor_id")
 	revisionRun    = change.ID(historyTable, "run_id")             // NULL without a run
 	revisionKey    = change.Text[string](historyTable, "call_key") // NULL without a run; unique with run_id

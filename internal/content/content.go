@@ -39,8 +39,11 @@ type Event struct {
 
 // The kinds of a revision that this room writes.
 const (
-	KindCreate = "create"
-	KindUpdate = "update"
+	KindCreate  = "create"
+	KindUpdate  = "update" // hiding a record too
+	KindMove    = "move"
+	KindDelete  = "delete"
+	KindPublish = "publish"
 )
 
 var _ Reader = (*Content)(nil)

@@ -46,18 +46,22 @@ func (c *Content) Create(ctx context.Context, as actor.Actor, in Creation) (Writ
 	if made.ID == "" {
 		made.ID = newID(c.world.Secret(10))
 	}
-	insert := change.Insert{Table: recordsTable, Row: []change.Value{
-		recordRow.To(made.Row), recordTable.To(made.Table), recordID.To(made.ID),
-		recordParent.To(made.ParentID), recordPosition.To(made.Position), recordFields.To(made.Fields),
-		recordRevision.To(made.Revision), recordHidden.To(made.Hidden), recordDeleted.To(false),
-		recordUpdated.To(made.UpdatedAt),
-	}}
 	w.record, w.fields, w.planned = made, plan.changedNames(), plan.given()
-	out, applied, err := c.commit(ctx, w, change.Change{Inserts: []change.Insert{insert}})
+	out, applied, err := c.commit(ctx, w, change.Change{Inserts: []change.Insert{made.insert()}})
 	if err != nil || applied {
 		return out, err
 	}
 	return Written{}, fault.New(fault.BadInput, "there is a %s %q already, or there was one", made.Table, made.ID)
+}
+
+// insert is the row of a record that is made.
+func (r Record) insert() change.Insert {
+	return change.Insert{Table: recordsTable, Row: []change.Value{
+		recordRow.To(r.Row), recordTable.To(r.Table), recordID.To(r.ID),
+		recordParent.To(r.ParentID), recordOriginal.To(r.TranslationOf), recordPosition.To(r.Position),
+		recordFields.To(r.Fields), recordRevision.To(r.Revision), recordHidden.To(r.Hidden),
+		recordDeleted.To(false), recordUpdated.To(r.UpdatedAt),
+	}}
 }
 
 // PlanCreate says what Create would make, with the same checks, and makes nothing.
@@ -88,7 +92,7 @@ func (c *Content) PlanCreate(ctx context.Context, as actor.Actor, in Creation) (
 	if err := plan.mayWrite(as); err != nil {
 		return Plan{}, err
 	}
-	return plan, nil
+	return plan, c.filesOf(ctx, as, plan)
 }
 
 func (c *Content) mayCreateBelow(ctx context.Context, as actor.Actor, table, parentID string) error {

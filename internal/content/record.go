@@ -24,16 +24,19 @@ const (
 // Record is one record as it stands now. Ids are the room's own strings. Fields
 // are a JSON object whose keys the table declares.
 type Record struct {
-	Row       uuid.UUID // the id changes guard by
-	Table     string
-	ID        string
-	ParentID  string // page: parent page or empty; element: its page; file: empty
-	Position  int
-	Fields    map[string]any
-	Revision  int // 1 at creation, one more at each write
-	Hidden    bool
-	Deleted   bool
-	UpdatedAt time.Time
+	Row      uuid.UUID // the id changes guard by
+	Table    string
+	ID       string
+	ParentID string // page: parent page or empty; element: its page; file: empty
+	// TranslationOf is the id of the record, of the same table, that this one translates;
+	// empty for an original. Set at creation, for good. Its field "language" says into what.
+	TranslationOf string
+	Position      int
+	Fields        map[string]any
+	Revision      int // 1 at creation, one more at each write
+	Hidden        bool
+	Deleted       bool
+	UpdatedAt     time.Time
 }
 
 // Revision is one entry of a record's history: the fields as they were from that
@@ -42,6 +45,10 @@ type Revision struct {
 	Revision int
 	Kind     string // create, update, move, delete, publish
 	Fields   map[string]any
+	// ParentID and Hidden are as they were from the revision on, nil for revisions made
+	// before that was kept.
+	ParentID *string
+	Hidden   *bool
 	Actor    uuid.UUID
 	Run      uuid.UUID // zero when a person wrote without a run
 	At       time.Time
@@ -63,9 +70,17 @@ type Store interface {
 	Children(ctx context.Context, table, parentID string) ([]Record, error)
 	// Search finds records whose text fields contain the words, newest first.
 	Search(ctx context.Context, table, words string, limit int) ([]Record, error)
+	// Translations lists the translations of a record, by id.
+	Translations(ctx context.Context, table, id string) ([]Record, error)
+	// Showing lists the pages and elements that show a file, at most limit of them.
+	Showing(ctx context.Context, fileID string, limit int) ([]Record, error)
+	// History lists the revisions of a record, of a deleted one too.
 	History(ctx context.Context, table, id string) ([]Revision, error)
 	// Written returns the record that (run, key) wrote before, if it did.
 	Written(ctx context.Context, run uuid.UUID, key string) (Record, bool, error)
+	// WrittenBeside returns the records that a run wrote under keys that begin so, by
+	// key, deleted ones too.
+	WrittenBeside(ctx context.Context, run uuid.UUID, keys string) ([]Record, error)
 	// NextPosition is one after the last child of a parent.
 	NextPosition(ctx context.Context, table, parentID string) (int, error)
 }

@@ -17,10 +17,11 @@ type FieldType int
 
 // The types. A field that was never set, or set to null, is absent.
 const (
-	Line  FieldType = iota // one line of text
-	Text                   // text of several lines
-	Flag                   // true or false
-	Users                  // a list of user ids (UUIDs); only administrators set it
+	Line   FieldType = iota // one line of text
+	Text                    // text of several lines
+	Flag                    // true or false
+	Users                   // a list of user ids (UUIDs); only administrators set it
+	FileID                  // the id of a file
 )
 
 // Field is one field of a table.
@@ -28,8 +29,10 @@ type Field struct {
 	Name     string
 	Type     FieldType
 	Required bool // present and not blank at every moment of the record
-	pattern  *regexp.Regexp
-	hint     string // what the pattern wants, in words
+	// Spoken is text in a language: what a translation says anew.
+	Spoken  bool
+	pattern *regexp.Regexp
+	hint    string // what the pattern wants, in words
 }
 
 // Table is a table with its fields in the order in which people see them.
@@ -45,6 +48,16 @@ const (
 	EditorIDs = "editorIds"
 )
 
+// The fields of a page or an element that show a file: which, and the text for those
+// who do not see it. An empty one leaves the speaking to the file's own.
+const (
+	ImageField       = "image"
+	AlternativeField = "alternative"
+)
+
+// LanguageField says in which language a page or an element is.
+const LanguageField = "language"
+
 var (
 	slugPattern = regexp.MustCompile(`^[\p{L}\p{N}/._~-]*$`)
 	wordPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
@@ -53,31 +66,35 @@ var (
 // tables is what the store may hold.
 var tables = []Table{
 	{Name: PageTable, Fields: []Field{
-		{Name: "title", Type: Line, Required: true},
-		{Name: "navigationTitle", Type: Line},
+		{Name: "title", Type: Line, Spoken: true, Required: true},
+		{Name: "navigationTitle", Type: Line, Spoken: true},
 		{Name: "slug", Type: Line, pattern: slugPattern, hint: "may hold letters, digits and / . _ ~ - only"},
-		{Name: "description", Type: Text},
-		{Name: "keywords", Type: Line},
-		{Name: "seoTitle", Type: Line},
-		{Name: "language", Type: Line, pattern: wordPattern, hint: "must be a language tag such as en or de-AT"},
+		{Name: "description", Type: Text, Spoken: true},
+		{Name: "keywords", Type: Line, Spoken: true},
+		{Name: "seoTitle", Type: Line, Spoken: true},
+		{Name: LanguageField, Type: Line, pattern: wordPattern, hint: "must be a language tag such as en or de-AT"},
 		{Name: "noIndex", Type: Flag},
+		{Name: ImageField, Type: FileID},
+		{Name: AlternativeField, Type: Line, Spoken: true},
 		{Name: ReaderIDs, Type: Users},
 		{Name: EditorIDs, Type: Users},
 	}},
 	{Name: ElementTable, Fields: []Field{
 		{Name: "kind", Type: Line, pattern: wordPattern, hint: "must be one word such as text or image"},
-		{Name: "header", Type: Line},
-		{Name: "subheader", Type: Line},
-		{Name: "text", Type: Text},
+		{Name: "header", Type: Line, Spoken: true},
+		{Name: "subheader", Type: Line, Spoken: true},
+		{Name: "text", Type: Text, Spoken: true},
 		{Name: "link", Type: Line},
-		{Name: "image", Type: Line}, // the id of a file
-		{Name: "caption", Type: Line},
+		{Name: ImageField, Type: FileID},
+		{Name: AlternativeField, Type: Line, Spoken: true},
+		{Name: "caption", Type: Line, Spoken: true},
+		{Name: LanguageField, Type: Line, pattern: wordPattern, hint: "must be a language tag such as en or de-AT"},
 	}},
 	{Name: FileTable, Fields: []Field{
 		{Name: "name", Type: Line, Required: true},
 		{Name: "url", Type: Line},
-		{Name: "alternative", Type: Line},
-		{Name: "title", Type: Line},
+		{Name: AlternativeField, Type: Line, Spoken: true},
+		{Name: "title", Type: Line, Spoken: true},
 	}},
 }
 
@@ -180,6 +197,8 @@ func (f Field) validText(s string) string {
 			return "must be one line without control characters"
 		}
 		return "must not hold control characters"
+	case f.Type == FileID && s != "" && !idPattern.MatchString(s):
+		return fmt.Sprintf("%q is no id of a file", s)
 	case f.pattern != nil && s != "" && !f.pattern.MatchString(s):
 		return f.hint
 	}

@@ -17,6 +17,9 @@ type Edit struct {
 	// Revision is the one the edit started from; 0 takes the record as it is.
 	Revision int
 	Origin   Origin
+
+	// allow refuses what the record as it stands does not let happen.
+	allow func(now Record, plan Plan) error
 }
 
 // Update changes fields of a record. An edit that started from another revision, or
@@ -82,7 +85,12 @@ func (c *Content) PlanUpdate(ctx context.Context, as actor.Actor, in Edit) (Plan
 	if in.Revision != 0 && in.Revision != current.Revision {
 		return Plan{}, stale(current)
 	}
-	return plan, nil
+	if in.allow != nil {
+		if err := in.allow(current, plan); err != nil {
+			return Plan{}, err
+		}
+	}
+	return plan, c.filesOf(ctx, as, plan)
 }
 
 func stale(current Record) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/world"
 )
 
 // Written is what a write came to.
@@ -22,6 +23,13 @@ type Written struct {
 	// Missed names the planned fields that the record does not hold as planned, sorted:
 	// what makes an update partial (RULES G9).
 	Missed []string
+	// Untranslated names what a translation still says in the original's language, in
+	// the table's order; what stands on an element comes after "element ID: ".
+	Untranslated []string
+	// Beside are the other records that the same write changed.
+	Beside []Record
+	// Left is what should have gone along and did not.
+	Left Left
 	// Repeated is true when the same call of the same run wrote before: nothing was
 	// written again.
 	Repeated bool
@@ -32,6 +40,11 @@ type Written struct {
 
 // HookFailed reports whether a hook failed after the write.
 func (w Written) HookFailed() bool { return w.HookError != nil }
+
+// Partial reports whether the write is there but not all that was meant (RULES G9).
+func (w Written) Partial() bool {
+	return len(w.Missed) > 0 || len(w.Untranslated) > 0 || w.Left.Any()
+}
 
 // check refuses a half origin, which could not be recognised when it comes again.
 func (o Origin) check() error {
@@ -51,16 +64,15 @@ type write struct {
 	planned map[string]any
 }
 
-// commit makes a change of a record durable together with its revision and its audit
-// entry, and then tells the hooks. It reports false when the change lost against
+// commit makes a change of records durable together with their revisions and audit
+// entries, and then tells the hooks. It reports false when the change lost against
 // another write that is not this one made earlier.
-func (c *Content) commit(ctx context.Context, w write, ch change.Change) (Written, bool, error) {
+func (c *Content) commit(ctx context.Context, w write, ch change.Change, along ...write) (Written, bool, error) {
 	r := w.record
-	ch.Inserts = append(ch.Inserts, change.Insert{Table: historyTable, Row: w.revision(c.world.NewID())})
-	entry := audit.Record(c.world, w.as, audit.ContentChanged).InRun(w.origin.Run).
-		With("table", r.Table).With("record", r.ID).With("kind", w.kind).
-		With("revision", r.Revision).With("fields", w.fields)
-	ch.Audit = append(ch.Audit, entry)
+	for _, each := range append([]write{w}, along...) {
+		ch.Inserts = append(ch.Inserts, change.Insert{Table: historyTable, Row: each.revision(c.world.NewID())})
+		ch.Audit = append(ch.Audit, each.entry(c.world))
+	}
 	outcome, err := change.One(ctx, c.store, ch)
 	if err != nil {
 		return Written{}, false, fmt.Errorf("writing %s %s: %w", r.Table, r.ID, err)
@@ -68,17 +80,28 @@ func (c *Content) commit(ctx context.Context, w write, ch change.Change) (Writte
 	if !outcome.Applied {
 		return c.before(ctx, w)
 	}
-	out := Written{Record: r, Changed: w.fields}
-	c.tell(ctx, w.event(), &out)
+	out := Written{Record: r, Changed: append([]string{}, w.fields...)}
+	events := []Event{w.event()}
+	for _, each := range along {
+		out.Beside = append(out.Beside, each.record)
+		events = append(events, each.event())
+	}
+	c.tell(ctx, events, &out)
 	out.Missed = missed(w.planned, out.Record.Fields)
 	return out, true, nil
+}
+
+func (w write) entry(of world.World) audit.Entry {
+	return audit.Record(of, w.as, audit.ContentChanged).InRun(w.origin.Run).
+		With("table", w.record.Table).With("record", w.record.ID).With("kind", w.kind).
+		With("revision", w.record.Revision).With("fields", w.fields)
 }
 
 func (w write) revision(row uuid.UUID) []change.Value {
 	out := []change.Value{
 		revisionRow.To(row), revisionRecord.To(w.record.Row), revisionNumber.To(w.record.Revision),
 		revisionKind.To(w.kind), revisionFields.To(w.record.Fields), revisionActor.To(w.as.ID),
-		revisionAt.To(w.record.UpdatedAt),
+		revisionParent.To(w.record.ParentID), revisionHidden.To(w.record.Hidden), revisionAt.To(w.record.UpdatedAt),
 	}
 	if w.origin.Run == uuid.Nil {
 		return append(out, revisionRun.Null(), revisionKey.Null())
@@ -104,13 +127,20 @@ func (c *Content) before(ctx context.Context, w write) (Written, bool, error) {
 		return Written{}, false, fault.New(fault.Conflict, "call %s of this run wrote another record before: %s %s", w.origin.Key, record.Table, record.ID)
 	}
 	out := Written{Record: record, Repeated: true}
+	if out.Beside, err = c.store.WrittenBeside(ctx, w.origin.Run, w.origin.Key+keyMark); err != nil {
+		return Written{}, false, fmt.Errorf("reading what call %s wrote: %w", w.origin.Key, err)
+	}
 	revisions, err := c.store.History(ctx, record.Table, record.ID)
 	if err != nil {
 		return Written{}, false, fmt.Errorf("reading what call %s wrote: %w", w.origin.Key, err)
 	}
 	out.Missed = missedBy(w.origin.Run, revisions, w.planned, record)
 	w.record = record
-	c.tell(ctx, w.event(), &out)
+	events := []Event{w.event()}
+	for _, r := range out.Beside {
+		events = append(events, w.beside(r, nil).event())
+	}
+	c.tell(ctx, events, &out)
 	return out, true, nil
 }
 
@@ -140,21 +170,26 @@ func missed(planned, stored map[string]any) []string {
 // tell tells the hooks of a durable write and reads back what they made of the
 // record. The caller's cancellation does not reach them: the write has happened, and
 // what follows it should too. All are told, whatever one of them says.
-func (c *Content) tell(ctx context.Context, event Event, out *Written) {
+func (c *Content) tell(ctx context.Context, events []Event, out *Written) {
 	if len(c.hooks) == 0 {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
 	var failures []error
-	for _, h := range c.hooks {
-		if err := tellOne(ctx, h, event); err != nil {
-			failures = append(failures, err)
+	for _, event := range events {
+		for _, h := range c.hooks {
+			if err := tellOne(ctx, h, event); err != nil {
+				failures = append(failures, err)
+			}
 		}
 	}
-	if now, err := c.store.Record(ctx, event.Record.Table, event.Record.ID); err != nil {
-		failures = append(failures, fmt.Errorf("reading back %s %s: %w", event.Record.Table, event.Record.ID, err))
-	} else if !out.Repeated {
-		out.Record = now
+	if !out.Repeated && !out.Record.Deleted {
+		now, err := c.store.Record(ctx, out.Record.Table, out.Record.ID)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("reading back %s %s: %w", out.Record.Table, out.Record.ID, err))
+		} else {
+			out.Record = now
+		}
 	}
 	out.HookError = errors.Join(failures...)
 }

@@ -52,7 +52,11 @@ type Demo struct {
 }
 
 // writeTools are off until somebody switches them on; the demo does.
-var writeTools = []string{"update_element", "update_page_metadata", "create_element_draft"}
+var writeTools = []string{
+	"update_element", "update_page_metadata", "create_element_draft", "create_page_draft", "create_translation_draft",
+	"move_element", "move_page", "copy_record", "delete_record", "publish_record",
+	"attach_file", "replace_file_reference", "set_alternative_text",
+}
 
 // Install brings the demo into an installation that has no configuration yet, and
 // does nothing in any other. A start that is interrupted is gone on with at the next.

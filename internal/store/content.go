@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -34,6 +36,37 @@ func (s *Store) Children(ctx context.Context, table, parentID string) ([]content
 		return nil, reading(ctx, err, "record")
 	}
 	return toRecords(rows)
+}
+
+// Translations implements content.Store.
+func (s *Store) Translations(ctx context.Context, table, id string) ([]content.Record, error) {
+	rows, err := s.client.ContentRecord.Query().
+		Where(contentrecord.TableName(table), contentrecord.TranslationOf(id), contentrecord.Deleted(false)).
+		Order(contentrecord.ByRecordID()).All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "record")
+	}
+	return toRecords(rows)
+}
+
+// Showing implements content.Store. Ids need no escapes in JSON, so that the database
+// can narrow by the text of the field; what is left is compared here.
+func (s *Store) Showing(ctx context.Context, fileID string, limit int) ([]content.Record, error) {
+	shown, err := json.Marshal(fileID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "the id of a file that is no JSON")
+	}
+	rows, err := s.client.ContentRecord.Query().
+		Where(contentrecord.Deleted(false), contentrecord.ValuesContains(`"`+content.ImageField+`":`+string(shown))).
+		Order(contentrecord.ByTableName(), contentrecord.ByRecordID()).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "record")
+	}
+	records, err := toRecords(rows)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(records, func(r content.Record) bool { return r.Fields[content.ImageField] != fileID }), nil
 }
 
 // searchBatch is how many rows a search looks at at a time.
@@ -111,10 +144,11 @@ func stands(value any, word string) bool {
 	return false
 }
 
-// History implements content.Store, newest first.
+// History implements content.Store, newest first. A record that is deleted keeps its
+// history.
 func (s *Store) History(ctx context.Context, table, id string) ([]content.Revision, error) {
 	row, err := s.client.ContentRecord.Query().
-		Where(contentrecord.TableName(table), contentrecord.RecordID(id), contentrecord.Deleted(false)).OnlyID(ctx)
+		Where(contentrecord.TableName(table), contentrecord.RecordID(id)).OnlyID(ctx)
 	if err != nil {
 		return nil, reading(ctx, err, "record")
 	}
@@ -130,7 +164,7 @@ func (s *Store) History(ctx context.Context, table, id string) ([]content.Revisi
 			return nil, fault.Wrap(fault.Internal, err, "revision %d of %s %s cannot be read", row.Revision, table, id)
 		}
 		history[i] = content.Revision{
-			Revision: row.Revision, Kind: row.Kind, Fields: fields, Actor: known(row.ActorID), Run: known(row.RunID), At: row.At.UTC(),
+			Revision: row.Revision, Kind: row.Kind, Fields: fields, ParentID: row.ParentID, Hidden: row.Hidden, Actor: known(row.ActorID), Run: known(row.RunID), At: row.At.UTC(),
 		}
 	}
 	return history, nil
@@ -149,6 +183,23 @@ func (s *Store) Written(ctx context.Context, run uuid.UUID, key string) (content
 	}
 	record, err := toRecord(row)
 	return record, err == nil, err
+}
+
+// WrittenBeside implements content.Store.
+func (s *Store) WrittenBeside(ctx context.Context, run uuid.UUID, keys string) ([]content.Record, error) {
+	rows, err := s.client.ContentRevision.Query().
+		Where(contentrevision.RunID(run), contentrevision.CallKeyHasPrefix(keys)).
+		Order(contentrevision.ByCallKey()).WithOf().All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "record")
+	}
+	records := make([]content.Record, len(rows))
+	for i, row := range rows {
+		if records[i], err = toRecord(row.Edges.Of); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
 }
 
 // NextPosition implements content.Store. Deleted records keep their places.
@@ -179,7 +230,7 @@ func toRecord(row *ent.ContentRecord) (content.Record, error) {
 		return content.Record{}, fault.Wrap(fault.Internal, err, "the fields of %s %s cannot be read", row.TableName, row.RecordID)
 	}
 	return content.Record{
-		Row: row.ID, Table: row.TableName, ID: row.RecordID, ParentID: row.ParentID, Position: row.Position,
+		Row: row.ID, Table: row.TableName, ID: row.RecordID, ParentID: row.ParentID, TranslationOf: row.TranslationOf, Position: row.Position,
 		Fields: fields, Revision: row.Revision, Hidden: row.Hidden, Deleted: row.Deleted, UpdatedAt: row.UpdatedAt.UTC(),
 	}, nil
 }

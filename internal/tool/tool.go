@@ -67,9 +67,22 @@ type Call struct {
 	Actor     actor.Actor
 	Subject   *Record // the record the run works on, if any
 	Arguments json.RawMessage
+	// Basis is what a preview was made from. A preview notes in it what it read; a write
+	// that is given one refuses to change anything else (RULES R12). Nil binds nothing.
+	Basis Basis
 	// Hooks is where a tool says how the hooks of its writes went. The registry gives
 	// it to Execute; it is nil elsewhere.
 	Hooks *HookWatch
+}
+
+// Basis is the state of content that a preview showed: revisions by record.
+type Basis map[Record]int
+
+// Note notes what a preview read; a nil basis notes nothing.
+func (b Basis) Note(r Record, revision int) {
+	if b != nil {
+		b[r] = revision
+	}
 }
 
 // Record names a record of the content room.

@@ -137,7 +137,7 @@ func fieldsOf(r row) map[string]any {
 func recordOf(r row) content.Record {
 	return content.Record{
 		Row: r["id"].(uuid.UUID), Table: r["table_name"].(string), ID: r["record_id"].(string),
-		ParentID: r["parent_id"].(string), Position: int(r["position"].(int64)), Fields: fieldsOf(r),
+		ParentID: r["parent_id"].(string), TranslationOf: r["translation_of"].(string), Position: int(r["position"].(int64)), Fields: fieldsOf(r),
 		Revision: int(r["revision"].(int64)), Hidden: r["hidden"].(bool), Deleted: r["deleted"].(bool),
 		UpdatedAt: r["updated_at"].(time.Time),
 	}
@@ -203,21 +203,44 @@ func (m *Memory) Search(_ context.Context, table, words string, limit int) ([]co
 	return found[:min(limit, len(found))], nil
 }
 
-// History lists the revisions of a record.
-func (m *Memory) History(ctx context.Context, table, id string) ([]content.Revision, error) {
-	rec, err := m.Record(ctx, table, id)
-	if err != nil {
-		return nil, err
-	}
+// Translations lists the translations of a record.
+func (m *Memory) Translations(_ context.Context, table, id string) ([]content.Record, error) {
+	found := m.list(func(r content.Record) bool { return r.Table == table && r.TranslationOf == id })
+	slices.SortFunc(found, func(a, b content.Record) int { return cmp.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+// Showing lists the records that show a file.
+func (m *Memory) Showing(_ context.Context, fileID string, limit int) ([]content.Record, error) {
+	found := m.list(func(r content.Record) bool { return r.Fields[content.ImageField] == fileID })
+	slices.SortFunc(found, func(a, b content.Record) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.ID, b.ID))
+	})
+	return found[:min(limit, len(found))], nil
+}
+
+// History lists the revisions of a record, of a deleted one too.
+func (m *Memory) History(_ context.Context, table, id string) ([]content.Revision, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var of any
+	for row, r := range m.rows[records] {
+		if r["table_name"] == table && r["record_id"] == id {
+			of = row
+		}
+	}
+	if of == nil {
+		return nil, fault.New(fault.NotFound, "no %s %s", table, id)
+	}
 	var out []content.Revision
 	for _, r := range m.rows[revisions] {
-		if r["record"] != rec.Row {
+		if r["record"] != of {
 			continue
 		}
 		run, _ := r["run_id"].(uuid.UUID)
+		parent, hidden := r["parent_id"].(string), r["hidden"].(bool)
 		out = append(out, content.Revision{
+			ParentID: &parent, Hidden: &hidden,
 			Revision: int(r["revision"].(int64)), Kind: r["kind"].(string), Fields: fieldsOf(r),
 			Actor: r["actor_id"].(uuid.UUID), Run: run, At: r["at"].(time.Time),
 		})
@@ -236,4 +259,21 @@ func (m *Memory) Written(_ context.Context, run uuid.UUID, key string) (content.
 		}
 	}
 	return content.Record{}, false, nil
+}
+
+// WrittenBeside returns the records that a run wrote under keys that begin so.
+func (m *Memory) WrittenBeside(_ context.Context, run uuid.UUID, keys string) ([]content.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[string]content.Record{}
+	for _, r := range m.rows[revisions] {
+		if key, _ := r["call_key"].(string); r["run_id"] == run && strings.HasPrefix(key, keys) {
+			found[key] = recordOf(m.rows[records][r["record"].(uuid.UUID)])
+		}
+	}
+	var out []content.Record
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[key])
+	}
+	return out, nil
 }

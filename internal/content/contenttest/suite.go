@@ -27,7 +27,7 @@ type behaviour struct {
 
 // Suite runs every behaviour of the room over a store.
 func Suite(t *testing.T, open Open) {
-	for _, part := range [][]behaviour{writing, once, hooks, rights, lists, addresses} {
+	for _, part := range [][]behaviour{writing, once, hooks, rights, lists, addresses, placing} {
 		for _, b := range part {
 			t.Run(b.name, func(t *testing.T) { b.holds(t, open) })
 		}
