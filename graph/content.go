@@ -16,7 +16,7 @@ import (
 
 func toRecord(r content.Record) *model.Record {
 	return &model.Record{
-		Table: r.Table, ID: r.ID, ParentID: given(r.ParentID), Position: r.Position, Fields: toFields(r.Table, r.Fields),
+		Table: r.Table, ID: r.ID, ParentID: given(r.ParentID), TranslationOf: given(r.TranslationOf), Position: r.Position, Fields: toFields(r.Table, r.Fields),
 		Revision: r.Revision, Hidden: r.Hidden, UpdatedAt: r.UpdatedAt,
 	}
 }
@@ -149,3 +149,53 @@ func revisionConnection(w window, table string, read []content.Revision) *model.
 		})
 	return c
 }
+
+// seenRevision refuses a revision that no record has.
+func seenRevision(revision int) error {
+	if revision < 1 {
+		return fault.New(fault.BadInput, "revision must be the one that the change started from: 1 or more.")
+	}
+	return nil
+}
+
+// toNames are the records that should have gone along with a write and did not.
+func toNames(refusal model.Refusal, left content.Left) []*model.RecordReference {
+	if refusal != nil {
+		return nil
+	}
+	out := make([]*model.RecordReference, len(left.Names))
+	for i, n := range left.Names {
+		out[i] = &model.RecordReference{Table: n.Table, ID: n.ID}
+	}
+	return out
+}
+
+// toTexts is a list that is null when the rules refused.
+func toTexts(refusal model.Refusal, texts []string) []string {
+	if refusal != nil {
+		return nil
+	}
+	return append([]string{}, texts...)
+}
+
+// deletedName is the id of a deleted record, or null when the rules refused it.
+func deletedName(refusal model.Refusal, id string) *string {
+	if refusal != nil {
+		return nil
+	}
+	return &id
+}
+
+// fromElements reads the texts of a page's elements.
+func fromElements(raw json.RawMessage) (map[string]map[string]any, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var elements map[string]map[string]any
+	if err := json.Unmarshal(raw, &elements); err != nil {
+		return nil, fault.New(fault.BadInput, "elements must be a JSON object of objects.")
+	}
+	return elements, nil
+}
+
+func some(n int) *int { return &n }

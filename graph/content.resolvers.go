@@ -11,7 +11,6 @@ import (
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/content"
-	"github.com/countersign/countersign/internal/fault"
 )
 
 func (r *mutationResolver) CreateRecord(ctx context.Context, input model.CreateRecordInput) (*model.CreateRecordPayload, error) {
@@ -32,8 +31,8 @@ func (r *mutationResolver) UpdateRecord(ctx context.Context, input model.UpdateR
 	if err != nil {
 		return nil, err
 	}
-	if input.Revision < 1 {
-		return nil, fault.New(fault.BadInput, "revision must be the one that the change started from: 1 or more.")
+	if err := seenRevision(input.Revision); err != nil {
+		return nil, err
 	}
 	written, err := r.Content.Update(ctx, caller(ctx), content.Edit{Table: input.Table, ID: input.ID, Fields: fields, Revision: input.Revision})
 	refusal, err := asData(err)
@@ -41,6 +40,98 @@ func (r *mutationResolver) UpdateRecord(ctx context.Context, input model.UpdateR
 		return nil, err
 	}
 	return &model.UpdateRecordPayload{Record: unless(refusal, toRecord, written.Record), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) PublishRecord(ctx context.Context, input model.PublishRecordInput) (*model.PublishRecordPayload, error) {
+	if err := seenRevision(input.Revision); err != nil {
+		return nil, err
+	}
+	written, err := r.Content.Show(ctx, caller(ctx), content.Showing{Table: input.Table, ID: input.ID, Hidden: false, Revision: input.Revision})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.PublishRecordPayload{Record: unless(refusal, toRecord, written.Record), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) HideRecord(ctx context.Context, input model.HideRecordInput) (*model.HideRecordPayload, error) {
+	if err := seenRevision(input.Revision); err != nil {
+		return nil, err
+	}
+	written, err := r.Content.Show(ctx, caller(ctx), content.Showing{Table: input.Table, ID: input.ID, Hidden: true, Revision: input.Revision})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.HideRecordPayload{Record: unless(refusal, toRecord, written.Record), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) MoveRecord(ctx context.Context, input model.MoveRecordInput) (*model.MoveRecordPayload, error) {
+	if err := seenRevision(input.Revision); err != nil {
+		return nil, err
+	}
+	written, err := r.Content.Move(ctx, caller(ctx), content.Move{
+		Table: input.Table, ID: input.ID, ParentID: input.ParentID, BeforeID: text(input.BeforeID), Revision: input.Revision,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.MoveRecordPayload{Record: unless(refusal, toRecord, written.Record), Left: toNames(refusal, written.Left), LeftOthers: unless(refusal, some, written.Left.Others), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) CopyRecord(ctx context.Context, input model.CopyRecordInput) (*model.CopyRecordPayload, error) {
+	written, err := r.Content.Copy(ctx, caller(ctx), content.Copying{Table: input.Table, ID: input.ID, ParentID: input.ParentID})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CopyRecordPayload{Record: unless(refusal, toRecord, written.Record), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) DeleteRecord(ctx context.Context, input model.DeleteRecordInput) (*model.DeleteRecordPayload, error) {
+	if err := seenRevision(input.Revision); err != nil {
+		return nil, err
+	}
+	written, err := r.Content.Delete(ctx, caller(ctx), content.Deletion{Table: input.Table, ID: input.ID, Revision: input.Revision})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.DeleteRecordPayload{DeletedID: deletedName(refusal, input.ID), Left: toNames(refusal, written.Left), LeftOthers: unless(refusal, some, written.Left.Others), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) TranslateRecord(ctx context.Context, input model.TranslateRecordInput) (*model.TranslateRecordPayload, error) {
+	fields, err := fromFields(input.Table, input.Fields)
+	if err != nil {
+		return nil, err
+	}
+	elements, err := fromElements(input.Elements)
+	if err != nil {
+		return nil, err
+	}
+	written, err := r.Content.Translate(ctx, caller(ctx), content.Translating{
+		Table: input.Table, ID: input.ID, Language: input.Language, Fields: fields, Elements: elements,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.TranslateRecordPayload{Record: unless(refusal, toRecord, written.Record), Untranslated: toTexts(refusal, written.Untranslated), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
+func (r *mutationResolver) ReplaceFileReference(ctx context.Context, input model.ReplaceFileReferenceInput) (*model.ReplaceFileReferencePayload, error) {
+	if err := seenRevision(input.Revision); err != nil {
+		return nil, err
+	}
+	written, err := r.Content.Replace(ctx, caller(ctx), content.Picture{
+		Table: input.Table, ID: input.ID, FileID: input.FileID, Alternative: input.Alternative, Revision: input.Revision,
+	})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ReplaceFileReferencePayload{Record: unless(refusal, toRecord, written.Record), Left: toNames(refusal, written.Left), LeftOthers: unless(refusal, some, written.Left.Others), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
 func (r *queryResolver) Pages(ctx context.Context, parentID *string, first *int, after *string, last *int, before *string) (*model.RecordConnection, error) {

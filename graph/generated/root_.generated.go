@@ -255,6 +255,12 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	CopyRecordPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Record           func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	CreateConfigurationPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Configuration    func(childComplexity int) int
@@ -328,6 +334,14 @@ type ComplexityRoot struct {
 		TurnDigest   func(childComplexity int) int
 	}
 
+	DeleteRecordPayload struct {
+		ClientMutationID func(childComplexity int) int
+		DeletedID        func(childComplexity int) int
+		Left             func(childComplexity int) int
+		LeftOthers       func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	DeleteSourcePayload struct {
 		ClientMutationID func(childComplexity int) int
 		DeletedID        func(childComplexity int) int
@@ -367,6 +381,12 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		User             func(childComplexity int) int
+	}
+
+	HideRecordPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Record           func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	HighlightEvent struct {
@@ -418,6 +438,14 @@ type ComplexityRoot struct {
 		Sequence     func(childComplexity int) int
 	}
 
+	MoveRecordPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Left             func(childComplexity int) int
+		LeftOthers       func(childComplexity int) int
+		Record           func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	MoveSkillPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
@@ -430,6 +458,7 @@ type ComplexityRoot struct {
 		CancelRun            func(childComplexity int, input model.CancelRunInput) int
 		CancelRunIfWaiting   func(childComplexity int, input model.CancelRunIfWaitingInput) int
 		CancelSync           func(childComplexity int, input model.CancelSyncInput) int
+		CopyRecord           func(childComplexity int, input model.CopyRecordInput) int
 		CreateConfiguration  func(childComplexity int, input model.CreateConfigurationInput) int
 		CreateProvider       func(childComplexity int, input model.CreateProviderInput) int
 		CreateRecord         func(childComplexity int, input model.CreateRecordInput) int
@@ -440,12 +469,17 @@ type ComplexityRoot struct {
 		CreateToken          func(childComplexity int, input model.CreateTokenInput) int
 		CreateUser           func(childComplexity int, input model.CreateUserInput) int
 		DecideRun            func(childComplexity int, input model.DecideRunInput) int
+		DeleteRecord         func(childComplexity int, input model.DeleteRecordInput) int
 		DeleteSource         func(childComplexity int, input model.DeleteSourceInput) int
 		DetachSkill          func(childComplexity int, input model.DetachSkillInput) int
 		EndProcess           func(childComplexity int, input model.EndProcessInput) int
 		GrantPermission      func(childComplexity int, input model.GrantPermissionInput) int
+		HideRecord           func(childComplexity int, input model.HideRecordInput) int
 		MarkSnippet          func(childComplexity int, input model.MarkSnippetInput) int
+		MoveRecord           func(childComplexity int, input model.MoveRecordInput) int
 		MoveSkill            func(childComplexity int, input model.MoveSkillInput) int
+		PublishRecord        func(childComplexity int, input model.PublishRecordInput) int
+		ReplaceFileReference func(childComplexity int, input model.ReplaceFileReferenceInput) int
 		RestoreSkillRevision func(childComplexity int, input model.RestoreSkillRevisionInput) int
 		RevokePermission     func(childComplexity int, input model.RevokePermissionInput) int
 		RevokeSkillVersion   func(childComplexity int, input model.RevokeSkillVersionInput) int
@@ -459,6 +493,7 @@ type ComplexityRoot struct {
 		StartRun             func(childComplexity int, input model.StartRunInput) int
 		SubmitRunInput       func(childComplexity int, input model.SubmitRunInputInput) int
 		SyncSource           func(childComplexity int, input model.SyncSourceInput) int
+		TranslateRecord      func(childComplexity int, input model.TranslateRecordInput) int
 		UnmarkSnippet        func(childComplexity int, input model.UnmarkSnippetInput) int
 		UpdateAttachment     func(childComplexity int, input model.UpdateAttachmentInput) int
 		UpdateConfiguration  func(childComplexity int, input model.UpdateConfigurationInput) int
@@ -566,6 +601,12 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	PublishRecordPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Record           func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	Query struct {
 		AuditCheckpoint       func(childComplexity int) int
 		AuditConsistencyProof func(childComplexity int, from int64, to int64) int
@@ -594,16 +635,17 @@ type ComplexityRoot struct {
 	}
 
 	Record struct {
-		Children  func(childComplexity int, table string, first *int, after *string, last *int, before *string) int
-		Fields    func(childComplexity int) int
-		Hidden    func(childComplexity int) int
-		History   func(childComplexity int, first *int, after *string, last *int, before *string) int
-		ID        func(childComplexity int) int
-		ParentID  func(childComplexity int) int
-		Position  func(childComplexity int) int
-		Revision  func(childComplexity int) int
-		Table     func(childComplexity int) int
-		UpdatedAt func(childComplexity int) int
+		Children      func(childComplexity int, table string, first *int, after *string, last *int, before *string) int
+		Fields        func(childComplexity int) int
+		Hidden        func(childComplexity int) int
+		History       func(childComplexity int, first *int, after *string, last *int, before *string) int
+		ID            func(childComplexity int) int
+		ParentID      func(childComplexity int) int
+		Position      func(childComplexity int) int
+		Revision      func(childComplexity int) int
+		Table         func(childComplexity int) int
+		TranslationOf func(childComplexity int) int
+		UpdatedAt     func(childComplexity int) int
 	}
 
 	RecordConnection struct {
@@ -620,6 +662,14 @@ type ComplexityRoot struct {
 	RecordReference struct {
 		ID    func(childComplexity int) int
 		Table func(childComplexity int) int
+	}
+
+	ReplaceFileReferencePayload struct {
+		ClientMutationID func(childComplexity int) int
+		Left             func(childComplexity int) int
+		LeftOthers       func(childComplexity int) int
+		Record           func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	RestoreSkillRevisionPayload struct {
@@ -1166,6 +1216,13 @@ type ComplexityRoot struct {
 		Enabled func(childComplexity int) int
 		Name    func(childComplexity int) int
 		Tools   func(childComplexity int) int
+	}
+
+	TranslateRecordPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Record           func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Untranslated     func(childComplexity int) int
 	}
 
 	UnmarkSnippetPayload struct {
@@ -2100,6 +2157,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ConfigurationEdge.Node(childComplexity), true
 
+	case "CopyRecordPayload.clientMutationId":
+		if e.ComplexityRoot.CopyRecordPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CopyRecordPayload.ClientMutationID(childComplexity), true
+	case "CopyRecordPayload.record":
+		if e.ComplexityRoot.CopyRecordPayload.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CopyRecordPayload.Record(childComplexity), true
+	case "CopyRecordPayload.refusal":
+		if e.ComplexityRoot.CopyRecordPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CopyRecordPayload.Refusal(childComplexity), true
+
 	case "CreateConfigurationPayload.clientMutationId":
 		if e.ComplexityRoot.CreateConfigurationPayload.ClientMutationID == nil {
 			break
@@ -2351,6 +2427,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.DecisionEvent.TurnDigest(childComplexity), true
 
+	case "DeleteRecordPayload.clientMutationId":
+		if e.ComplexityRoot.DeleteRecordPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteRecordPayload.ClientMutationID(childComplexity), true
+	case "DeleteRecordPayload.deletedId":
+		if e.ComplexityRoot.DeleteRecordPayload.DeletedID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteRecordPayload.DeletedID(childComplexity), true
+	case "DeleteRecordPayload.left":
+		if e.ComplexityRoot.DeleteRecordPayload.Left == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteRecordPayload.Left(childComplexity), true
+	case "DeleteRecordPayload.leftOthers":
+		if e.ComplexityRoot.DeleteRecordPayload.LeftOthers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteRecordPayload.LeftOthers(childComplexity), true
+	case "DeleteRecordPayload.refusal":
+		if e.ComplexityRoot.DeleteRecordPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteRecordPayload.Refusal(childComplexity), true
+
 	case "DeleteSourcePayload.clientMutationId":
 		if e.ComplexityRoot.DeleteSourcePayload.ClientMutationID == nil {
 			break
@@ -2477,6 +2584,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.GrantPermissionPayload.User(childComplexity), true
+
+	case "HideRecordPayload.clientMutationId":
+		if e.ComplexityRoot.HideRecordPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HideRecordPayload.ClientMutationID(childComplexity), true
+	case "HideRecordPayload.record":
+		if e.ComplexityRoot.HideRecordPayload.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HideRecordPayload.Record(childComplexity), true
+	case "HideRecordPayload.refusal":
+		if e.ComplexityRoot.HideRecordPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HideRecordPayload.Refusal(childComplexity), true
 
 	case "HighlightEvent.at":
 		if e.ComplexityRoot.HighlightEvent.At == nil {
@@ -2670,6 +2796,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ModelCallEvent.Sequence(childComplexity), true
 
+	case "MoveRecordPayload.clientMutationId":
+		if e.ComplexityRoot.MoveRecordPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveRecordPayload.ClientMutationID(childComplexity), true
+	case "MoveRecordPayload.left":
+		if e.ComplexityRoot.MoveRecordPayload.Left == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveRecordPayload.Left(childComplexity), true
+	case "MoveRecordPayload.leftOthers":
+		if e.ComplexityRoot.MoveRecordPayload.LeftOthers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveRecordPayload.LeftOthers(childComplexity), true
+	case "MoveRecordPayload.record":
+		if e.ComplexityRoot.MoveRecordPayload.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveRecordPayload.Record(childComplexity), true
+	case "MoveRecordPayload.refusal":
+		if e.ComplexityRoot.MoveRecordPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MoveRecordPayload.Refusal(childComplexity), true
+
 	case "MoveSkillPayload.clientMutationId":
 		if e.ComplexityRoot.MoveSkillPayload.ClientMutationID == nil {
 			break
@@ -2744,6 +2901,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CancelSync(childComplexity, args["input"].(model.CancelSyncInput)), true
+	case "Mutation.copyRecord":
+		if e.ComplexityRoot.Mutation.CopyRecord == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_copyRecord_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CopyRecord(childComplexity, args["input"].(model.CopyRecordInput)), true
 	case "Mutation.createConfiguration":
 		if e.ComplexityRoot.Mutation.CreateConfiguration == nil {
 			break
@@ -2854,6 +3022,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DecideRun(childComplexity, args["input"].(model.DecideRunInput)), true
+	case "Mutation.deleteRecord":
+		if e.ComplexityRoot.Mutation.DeleteRecord == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteRecord_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteRecord(childComplexity, args["input"].(model.DeleteRecordInput)), true
 	case "Mutation.deleteSource":
 		if e.ComplexityRoot.Mutation.DeleteSource == nil {
 			break
@@ -2898,6 +3077,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.GrantPermission(childComplexity, args["input"].(model.GrantPermissionInput)), true
+	case "Mutation.hideRecord":
+		if e.ComplexityRoot.Mutation.HideRecord == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_hideRecord_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.HideRecord(childComplexity, args["input"].(model.HideRecordInput)), true
 	case "Mutation.markSnippet":
 		if e.ComplexityRoot.Mutation.MarkSnippet == nil {
 			break
@@ -2909,6 +3099,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.MarkSnippet(childComplexity, args["input"].(model.MarkSnippetInput)), true
+	case "Mutation.moveRecord":
+		if e.ComplexityRoot.Mutation.MoveRecord == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_moveRecord_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.MoveRecord(childComplexity, args["input"].(model.MoveRecordInput)), true
 	case "Mutation.moveSkill":
 		if e.ComplexityRoot.Mutation.MoveSkill == nil {
 			break
@@ -2920,6 +3121,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.MoveSkill(childComplexity, args["input"].(model.MoveSkillInput)), true
+	case "Mutation.publishRecord":
+		if e.ComplexityRoot.Mutation.PublishRecord == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_publishRecord_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.PublishRecord(childComplexity, args["input"].(model.PublishRecordInput)), true
+	case "Mutation.replaceFileReference":
+		if e.ComplexityRoot.Mutation.ReplaceFileReference == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_replaceFileReference_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReplaceFileReference(childComplexity, args["input"].(model.ReplaceFileReferenceInput)), true
 	case "Mutation.restoreSkillRevision":
 		if e.ComplexityRoot.Mutation.RestoreSkillRevision == nil {
 			break
@@ -3063,6 +3286,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SyncSource(childComplexity, args["input"].(model.SyncSourceInput)), true
+	case "Mutation.translateRecord":
+		if e.ComplexityRoot.Mutation.TranslateRecord == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_translateRecord_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.TranslateRecord(childComplexity, args["input"].(model.TranslateRecordInput)), true
 	case "Mutation.unmarkSnippet":
 		if e.ComplexityRoot.Mutation.UnmarkSnippet == nil {
 			break
@@ -3518,6 +3752,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProviderEdge.Node(childComplexity), true
 
+	case "PublishRecordPayload.clientMutationId":
+		if e.ComplexityRoot.PublishRecordPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PublishRecordPayload.ClientMutationID(childComplexity), true
+	case "PublishRecordPayload.record":
+		if e.ComplexityRoot.PublishRecordPayload.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PublishRecordPayload.Record(childComplexity), true
+	case "PublishRecordPayload.refusal":
+		if e.ComplexityRoot.PublishRecordPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PublishRecordPayload.Refusal(childComplexity), true
+
 	case "Query.auditCheckpoint":
 		if e.ComplexityRoot.Query.AuditCheckpoint == nil {
 			break
@@ -3828,6 +4081,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Record.Table(childComplexity), true
+	case "Record.translationOf":
+		if e.ComplexityRoot.Record.TranslationOf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Record.TranslationOf(childComplexity), true
 	case "Record.updatedAt":
 		if e.ComplexityRoot.Record.UpdatedAt == nil {
 			break
@@ -3879,6 +4138,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RecordReference.Table(childComplexity), true
+
+	case "ReplaceFileReferencePayload.clientMutationId":
+		if e.ComplexityRoot.ReplaceFileReferencePayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceFileReferencePayload.ClientMutationID(childComplexity), true
+	case "ReplaceFileReferencePayload.left":
+		if e.ComplexityRoot.ReplaceFileReferencePayload.Left == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceFileReferencePayload.Left(childComplexity), true
+	case "ReplaceFileReferencePayload.leftOthers":
+		if e.ComplexityRoot.ReplaceFileReferencePayload.LeftOthers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceFileReferencePayload.LeftOthers(childComplexity), true
+	case "ReplaceFileReferencePayload.record":
+		if e.ComplexityRoot.ReplaceFileReferencePayload.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceFileReferencePayload.Record(childComplexity), true
+	case "ReplaceFileReferencePayload.refusal":
+		if e.ComplexityRoot.ReplaceFileReferencePayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceFileReferencePayload.Refusal(childComplexity), true
 
 	case "RestoreSkillRevisionPayload.clientMutationId":
 		if e.ComplexityRoot.RestoreSkillRevisionPayload.ClientMutationID == nil {
@@ -6045,6 +6335,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ToolGroup.Tools(childComplexity), true
 
+	case "TranslateRecordPayload.clientMutationId":
+		if e.ComplexityRoot.TranslateRecordPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TranslateRecordPayload.ClientMutationID(childComplexity), true
+	case "TranslateRecordPayload.record":
+		if e.ComplexityRoot.TranslateRecordPayload.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TranslateRecordPayload.Record(childComplexity), true
+	case "TranslateRecordPayload.refusal":
+		if e.ComplexityRoot.TranslateRecordPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TranslateRecordPayload.Refusal(childComplexity), true
+	case "TranslateRecordPayload.untranslated":
+		if e.ComplexityRoot.TranslateRecordPayload.Untranslated == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TranslateRecordPayload.Untranslated(childComplexity), true
+
 	case "UnmarkSnippetPayload.clientMutationId":
 		if e.ComplexityRoot.UnmarkSnippetPayload.ClientMutationID == nil {
 			break
@@ -6392,6 +6707,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CancelRunIfWaitingInput", ec.unmarshalInputCancelRunIfWaitingInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("CancelSyncInput", ec.unmarshalInputCancelSyncInput),
+			graphql.NewInputUnmarshaler("CopyRecordInput", ec.unmarshalInputCopyRecordInput),
 			graphql.NewInputUnmarshaler("CreateConfigurationInput", ec.unmarshalInputCreateConfigurationInput),
 			graphql.NewInputUnmarshaler("CreateProviderInput", ec.unmarshalInputCreateProviderInput),
 			graphql.NewInputUnmarshaler("CreateRecordInput", ec.unmarshalInputCreateRecordInput),
@@ -6402,15 +6718,20 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateTokenInput", ec.unmarshalInputCreateTokenInput),
 			graphql.NewInputUnmarshaler("CreateUserInput", ec.unmarshalInputCreateUserInput),
 			graphql.NewInputUnmarshaler("DecideRunInput", ec.unmarshalInputDecideRunInput),
+			graphql.NewInputUnmarshaler("DeleteRecordInput", ec.unmarshalInputDeleteRecordInput),
 			graphql.NewInputUnmarshaler("DeleteSourceInput", ec.unmarshalInputDeleteSourceInput),
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
 			graphql.NewInputUnmarshaler("EndProcessInput", ec.unmarshalInputEndProcessInput),
 			graphql.NewInputUnmarshaler("GrantPermissionInput", ec.unmarshalInputGrantPermissionInput),
+			graphql.NewInputUnmarshaler("HideRecordInput", ec.unmarshalInputHideRecordInput),
 			graphql.NewInputUnmarshaler("InvocationInput", ec.unmarshalInputInvocationInput),
 			graphql.NewInputUnmarshaler("MarkSnippetInput", ec.unmarshalInputMarkSnippetInput),
 			graphql.NewInputUnmarshaler("MessageInput", ec.unmarshalInputMessageInput),
+			graphql.NewInputUnmarshaler("MoveRecordInput", ec.unmarshalInputMoveRecordInput),
 			graphql.NewInputUnmarshaler("MoveSkillInput", ec.unmarshalInputMoveSkillInput),
+			graphql.NewInputUnmarshaler("PublishRecordInput", ec.unmarshalInputPublishRecordInput),
 			graphql.NewInputUnmarshaler("RecordReferenceInput", ec.unmarshalInputRecordReferenceInput),
+			graphql.NewInputUnmarshaler("ReplaceFileReferenceInput", ec.unmarshalInputReplaceFileReferenceInput),
 			graphql.NewInputUnmarshaler("RestoreSkillRevisionInput", ec.unmarshalInputRestoreSkillRevisionInput),
 			graphql.NewInputUnmarshaler("RevokePermissionInput", ec.unmarshalInputRevokePermissionInput),
 			graphql.NewInputUnmarshaler("RevokeSkillVersionInput", ec.unmarshalInputRevokeSkillVersionInput),
@@ -6426,6 +6747,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("StartRunInput", ec.unmarshalInputStartRunInput),
 			graphql.NewInputUnmarshaler("SubmitRunInputInput", ec.unmarshalInputSubmitRunInputInput),
 			graphql.NewInputUnmarshaler("SyncSourceInput", ec.unmarshalInputSyncSourceInput),
+			graphql.NewInputUnmarshaler("TranslateRecordInput", ec.unmarshalInputTranslateRecordInput),
 			graphql.NewInputUnmarshaler("UnmarkSnippetInput", ec.unmarshalInputUnmarkSnippetInput),
 			graphql.NewInputUnmarshaler("UpdateAttachmentInput", ec.unmarshalInputUpdateAttachmentInput),
 			graphql.NewInputUnmarshaler("UpdateConfigurationInput", ec.unmarshalInputUpdateConfigurationInput),
@@ -7411,6 +7733,41 @@ extend type Mutation {
     """What to change."""
     input: UpdateRecordInput!
   ): UpdateRecordPayload
+  """Show a record to visitors."""
+  publishRecord(
+    """Which."""
+    input: PublishRecordInput!
+  ): PublishRecordPayload
+  """Hide a record from visitors."""
+  hideRecord(
+    """Which."""
+    input: HideRecordInput!
+  ): HideRecordPayload
+  """Put a page or an element elsewhere. Its translations go along."""
+  moveRecord(
+    """What, and where to."""
+    input: MoveRecordInput!
+  ): MoveRecordPayload
+  """Make a hidden copy of a record: of a page with its elements, without its subpages and its address."""
+  copyRecord(
+    """What, and where to."""
+    input: CopyRecordInput!
+  ): CopyRecordPayload
+  """Delete a record with what depends on it: what stands below a page, and translations. A file that is still shown is refused as in use."""
+  deleteRecord(
+    """Which."""
+    input: DeleteRecordInput!
+  ): DeleteRecordPayload
+  """Make a hidden translation of a page with its elements, or of an element. Text that is not given stays in the language of the original."""
+  translateRecord(
+    """What, and the texts."""
+    input: TranslateRecordInput!
+  ): TranslateRecordPayload
+  """Let a page or an element show another file, and with it the translations that show the same one."""
+  replaceFileReference(
+    """What, and which file."""
+    input: ReplaceFileReferenceInput!
+  ): ReplaceFileReferencePayload
 }
 
 """A record of the content: a page, an element on a page, or a file. It is named by its table and id together."""
@@ -7421,6 +7778,8 @@ type Record {
   id: ID!
   """The id of the page above: a page's parent page, an element's page; null when there is none."""
   parentId: ID
+  """The id of the record of the same table that this one translates; null for an original."""
+  translationOf: ID
   """Its place among the records with the same parent."""
   position: Int!
   """Its fields, a JSON object."""
@@ -7565,6 +7924,186 @@ input UpdateRecordInput {
 type UpdateRecordPayload {
   """The record; null when refused."""
   record: Record
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Show a record to visitors."""
+input PublishRecordInput {
+  """Its table."""
+  table: String!
+  """Its id in that table."""
+  id: ID!
+  """The revision that the caller saw."""
+  revision: Int!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of it."""
+type PublishRecordPayload {
+  """The record as it stands afterwards; null when refused."""
+  record: Record
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Hide a record from visitors."""
+input HideRecordInput {
+  """Its table."""
+  table: String!
+  """Its id in that table."""
+  id: ID!
+  """The revision that the caller saw."""
+  revision: Int!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of it."""
+type HideRecordPayload {
+  """The record as it stands afterwards; null when refused."""
+  record: Record
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Put a page or an element elsewhere. Its translations go along."""
+input MoveRecordInput {
+  """Its table."""
+  table: String!
+  """Its id in that table."""
+  id: ID!
+  """The page to put it below; null leaves it where it is, empty is the top of the site."""
+  parentId: ID
+  """The record of the same table to put it before; without it at the end."""
+  beforeId: ID
+  """The revision that the caller saw."""
+  revision: Int!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of it."""
+type MoveRecordPayload {
+  """The record as it stands afterwards; null when refused."""
+  record: Record
+  """What should have gone along and did not, as far as the viewer may read it; null when refused."""
+  left: [RecordReference!]
+  """How many more records did not; null when refused."""
+  leftOthers: Int
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Make a hidden copy of a record: of a page with its elements, without its subpages and its address."""
+input CopyRecordInput {
+  """Its table."""
+  table: String!
+  """Its id in that table."""
+  id: ID!
+  """The page to put the copy below; null is beside the record, empty is the top of the site."""
+  parentId: ID
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of it."""
+type CopyRecordPayload {
+  """The record as it stands afterwards; null when refused."""
+  record: Record
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Delete a record with what depends on it: what stands below a page, and translations. A file that is still shown is refused as in use."""
+input DeleteRecordInput {
+  """Its table."""
+  table: String!
+  """Its id in that table."""
+  id: ID!
+  """The revision that the caller saw."""
+  revision: Int!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of it."""
+type DeleteRecordPayload {
+  """The id of the deleted record; null when refused."""
+  deletedId: ID
+  """What should have gone along and did not, as far as the viewer may read it; null when refused."""
+  left: [RecordReference!]
+  """How many more records did not; null when refused."""
+  leftOthers: Int
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Make a hidden translation of a page with its elements, or of an element. Text that is not given stays in the language of the original."""
+input TranslateRecordInput {
+  """Its table."""
+  table: String!
+  """Its id in that table."""
+  id: ID!
+  """The language's tag, such as de."""
+  language: String!
+  """The texts in that language, a JSON object; for a page also its address."""
+  fields: JSON!
+  """For a page: the texts of its elements, a JSON object of objects by the element's id."""
+  elements: JSON
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of it."""
+type TranslateRecordPayload {
+  """The record as it stands afterwards; null when refused."""
+  record: Record
+  """The names of what stays in the language of the original; null when refused."""
+  untranslated: [String!]
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Let a page or an element show another file, and with it the translations that show the same one."""
+input ReplaceFileReferenceInput {
+  """Its table."""
+  table: String!
+  """Its id in that table."""
+  id: ID!
+  """The file to show."""
+  fileId: ID!
+  """The text for those who do not see it; without it the file's own is used."""
+  alternative: String
+  """The revision that the caller saw."""
+  revision: Int!
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What became of it."""
+type ReplaceFileReferencePayload {
+  """The record as it stands afterwards; null when refused."""
+  record: Record
+  """What should have gone along and did not, as far as the viewer may read it; null when refused."""
+  left: [RecordReference!]
+  """How many more records did not; null when refused."""
+  leftOthers: Int
   """Why the rules refused it; null when they did not."""
   refusal: Refusal
   """As given in the input."""
@@ -10810,6 +11349,18 @@ func (ec *executionContext) childFields_ConfigurationEdge(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type ConfigurationEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_CopyRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "record":
+		return ec.fieldContext_CopyRecordPayload_record(ctx, field)
+	case "refusal":
+		return ec.fieldContext_CopyRecordPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_CopyRecordPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CopyRecordPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateConfigurationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "configuration":
@@ -10932,6 +11483,22 @@ func (ec *executionContext) childFields_DecideRunPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type DecideRunPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedId":
+		return ec.fieldContext_DeleteRecordPayload_deletedId(ctx, field)
+	case "left":
+		return ec.fieldContext_DeleteRecordPayload_left(ctx, field)
+	case "leftOthers":
+		return ec.fieldContext_DeleteRecordPayload_leftOthers(ctx, field)
+	case "refusal":
+		return ec.fieldContext_DeleteRecordPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_DeleteRecordPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteRecordPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DeleteSourcePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "deletedId":
@@ -11014,6 +11581,18 @@ func (ec *executionContext) childFields_GrantPermissionPayload(ctx context.Conte
 	return nil, fmt.Errorf("no field named %q was found under type GrantPermissionPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_HideRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "record":
+		return ec.fieldContext_HideRecordPayload_record(ctx, field)
+	case "refusal":
+		return ec.fieldContext_HideRecordPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_HideRecordPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HideRecordPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "snippet":
@@ -11024,6 +11603,22 @@ func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, 
 		return ec.fieldContext_MarkSnippetPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MarkSnippetPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_MoveRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "record":
+		return ec.fieldContext_MoveRecordPayload_record(ctx, field)
+	case "left":
+		return ec.fieldContext_MoveRecordPayload_left(ctx, field)
+	case "leftOthers":
+		return ec.fieldContext_MoveRecordPayload_leftOthers(ctx, field)
+	case "refusal":
+		return ec.fieldContext_MoveRecordPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_MoveRecordPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MoveRecordPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_MoveSkillPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -11152,6 +11747,18 @@ func (ec *executionContext) childFields_ProviderEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ProviderEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_PublishRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "record":
+		return ec.fieldContext_PublishRecordPayload_record(ctx, field)
+	case "refusal":
+		return ec.fieldContext_PublishRecordPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_PublishRecordPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PublishRecordPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Record(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "table":
@@ -11160,6 +11767,8 @@ func (ec *executionContext) childFields_Record(ctx context.Context, field graphq
 		return ec.fieldContext_Record_id(ctx, field)
 	case "parentId":
 		return ec.fieldContext_Record_parentId(ctx, field)
+	case "translationOf":
+		return ec.fieldContext_Record_translationOf(ctx, field)
 	case "position":
 		return ec.fieldContext_Record_position(ctx, field)
 	case "fields":
@@ -11208,6 +11817,22 @@ func (ec *executionContext) childFields_RecordReference(ctx context.Context, fie
 		return ec.fieldContext_RecordReference_id(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RecordReference", field.Name)
+}
+
+func (ec *executionContext) childFields_ReplaceFileReferencePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "record":
+		return ec.fieldContext_ReplaceFileReferencePayload_record(ctx, field)
+	case "left":
+		return ec.fieldContext_ReplaceFileReferencePayload_left(ctx, field)
+	case "leftOthers":
+		return ec.fieldContext_ReplaceFileReferencePayload_leftOthers(ctx, field)
+	case "refusal":
+		return ec.fieldContext_ReplaceFileReferencePayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_ReplaceFileReferencePayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReplaceFileReferencePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RestoreSkillRevisionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -12114,6 +12739,20 @@ func (ec *executionContext) childFields_ToolGroup(ctx context.Context, field gra
 		return ec.fieldContext_ToolGroup_tools(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolGroup", field.Name)
+}
+
+func (ec *executionContext) childFields_TranslateRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "record":
+		return ec.fieldContext_TranslateRecordPayload_record(ctx, field)
+	case "untranslated":
+		return ec.fieldContext_TranslateRecordPayload_untranslated(ctx, field)
+	case "refusal":
+		return ec.fieldContext_TranslateRecordPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_TranslateRecordPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TranslateRecordPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UnmarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -467,6 +467,28 @@ type ConfigurationEdge struct {
 	Node *Configuration `json:"node"`
 }
 
+// Make a hidden copy of a record: of a page with its elements, without its subpages and its address.
+type CopyRecordInput struct {
+	// Its table.
+	Table string `json:"table"`
+	// Its id in that table.
+	ID string `json:"id"`
+	// The page to put the copy below; null is beside the record, empty is the top of the site.
+	ParentID *string `json:"parentId"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of it.
+type CopyRecordPayload struct {
+	// The record as it stands afterwards; null when refused.
+	Record *Record `json:"record"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A configuration to add.
 type CreateConfigurationInput struct {
 	// Its name for people.
@@ -753,6 +775,32 @@ type DecisionEvent struct {
 
 func (DecisionEvent) IsRunEvent() {}
 
+// Delete a record with what depends on it: what stands below a page, and translations. A file that is still shown is refused as in use.
+type DeleteRecordInput struct {
+	// Its table.
+	Table string `json:"table"`
+	// Its id in that table.
+	ID string `json:"id"`
+	// The revision that the caller saw.
+	Revision int `json:"revision"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of it.
+type DeleteRecordPayload struct {
+	// The id of the deleted record; null when refused.
+	DeletedID *string `json:"deletedId"`
+	// What should have gone along and did not, as far as the viewer may read it; null when refused.
+	Left []*RecordReference `json:"left"`
+	// How many more records did not; null when refused.
+	LeftOthers *int `json:"leftOthers"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A source to delete.
 type DeleteSourceInput struct {
 	// The source.
@@ -849,6 +897,28 @@ type GrantPermissionInput struct {
 type GrantPermissionPayload struct {
 	// The account; null when refused.
 	User *User `json:"user"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// Hide a record from visitors.
+type HideRecordInput struct {
+	// Its table.
+	Table string `json:"table"`
+	// Its id in that table.
+	ID string `json:"id"`
+	// The revision that the caller saw.
+	Revision int `json:"revision"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of it.
+type HideRecordPayload struct {
+	// The record as it stands afterwards; null when refused.
+	Record *Record `json:"record"`
 	// Why the rules refused it; null when they did not.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
@@ -976,6 +1046,36 @@ type ModelCallEvent struct {
 }
 
 func (ModelCallEvent) IsRunEvent() {}
+
+// Put a page or an element elsewhere. Its translations go along.
+type MoveRecordInput struct {
+	// Its table.
+	Table string `json:"table"`
+	// Its id in that table.
+	ID string `json:"id"`
+	// The page to put it below; null leaves it where it is, empty is the top of the site.
+	ParentID *string `json:"parentId"`
+	// The record of the same table to put it before; without it at the end.
+	BeforeID *string `json:"beforeId"`
+	// The revision that the caller saw.
+	Revision int `json:"revision"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of it.
+type MoveRecordPayload struct {
+	// The record as it stands afterwards; null when refused.
+	Record *Record `json:"record"`
+	// What should have gone along and did not, as far as the viewer may read it; null when refused.
+	Left []*RecordReference `json:"left"`
+	// How many more records did not; null when refused.
+	LeftOthers *int `json:"leftOthers"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
 
 // A move of a skill.
 type MoveSkillInput struct {
@@ -1175,6 +1275,28 @@ type ProviderEdge struct {
 	Node *Provider `json:"node"`
 }
 
+// Show a record to visitors.
+type PublishRecordInput struct {
+	// Its table.
+	Table string `json:"table"`
+	// Its id in that table.
+	ID string `json:"id"`
+	// The revision that the caller saw.
+	Revision int `json:"revision"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of it.
+type PublishRecordPayload struct {
+	// The record as it stands afterwards; null when refused.
+	Record *Record `json:"record"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A record of the content: a page, an element on a page, or a file. It is named by its table and id together.
 type Record struct {
 	// Its table: page, element or file.
@@ -1183,6 +1305,8 @@ type Record struct {
 	ID string `json:"id"`
 	// The id of the page above: a page's parent page, an element's page; null when there is none.
 	ParentID *string `json:"parentId"`
+	// The id of the record of the same table that this one translates; null for an original.
+	TranslationOf *string `json:"translationOf"`
 	// Its place among the records with the same parent.
 	Position int `json:"position"`
 	// Its fields, a JSON object.
@@ -1227,6 +1351,36 @@ type RecordReferenceInput struct {
 	Table string `json:"table"`
 	// Its id in that table.
 	ID string `json:"id"`
+}
+
+// Let a page or an element show another file, and with it the translations that show the same one.
+type ReplaceFileReferenceInput struct {
+	// Its table.
+	Table string `json:"table"`
+	// Its id in that table.
+	ID string `json:"id"`
+	// The file to show.
+	FileID string `json:"fileId"`
+	// The text for those who do not see it; without it the file's own is used.
+	Alternative *string `json:"alternative"`
+	// The revision that the caller saw.
+	Revision int `json:"revision"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of it.
+type ReplaceFileReferencePayload struct {
+	// The record as it stands afterwards; null when refused.
+	Record *Record `json:"record"`
+	// What should have gone along and did not, as far as the viewer may read it; null when refused.
+	Left []*RecordReference `json:"left"`
+	// How many more records did not; null when refused.
+	LeftOthers *int `json:"leftOthers"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
 }
 
 // A revision to bring back.
@@ -2358,6 +2512,34 @@ type ToolGroup struct {
 	Enabled bool `json:"enabled"`
 	// The tools in it, by name.
 	Tools []*Tool `json:"tools"`
+}
+
+// Make a hidden translation of a page with its elements, or of an element. Text that is not given stays in the language of the original.
+type TranslateRecordInput struct {
+	// Its table.
+	Table string `json:"table"`
+	// Its id in that table.
+	ID string `json:"id"`
+	// The language's tag, such as de.
+	Language string `json:"language"`
+	// The texts in that language, a JSON object; for a page also its address.
+	Fields json.RawMessage `json:"fields"`
+	// For a page: the texts of its elements, a JSON object of objects by the element's id.
+	Elements json.RawMessage `json:"elements"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What became of it.
+type TranslateRecordPayload struct {
+	// The record as it stands afterwards; null when refused.
+	Record *Record `json:"record"`
+	// The names of what stays in the language of the original; null when refused.
+	Untranslated []string `json:"untranslated"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
 }
 
 // A mark to take away.
