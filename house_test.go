@@ -26,7 +26,7 @@ var useCases = []string{"internal/access", "internal/content", "internal/library
 
 // adapters implement ports and never import each other; only cmd joins them.
 var adapters = []string{
-	"internal/store", "internal/live", "internal/ingest", "internal/provider", "internal/auth",
+	"internal/store", "internal/live", "internal/ingest", "internal/provider", "internal/auth", "internal/webhook",
 }
 
 // forbidden is the table of edges that must not exist, directly or through other

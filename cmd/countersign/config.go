@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign/countersign/internal/webhook"
 )
 
 // environment is the part of --help that says what can be set.
@@ -47,6 +49,7 @@ type config struct {
 	GitHubHosts    []string          `yaml:"githubHosts"`    // enterprise servers, beside github.com
 	GitHubNetworks []netip.Prefix    `yaml:"githubNetworks"` // private networks that they may lie in
 	GitHubProxy    string            `yaml:"githubProxy"`    // the environment's is not used
+	ContentHooks   []webhook.Target  `yaml:"contentHooks"`   // told of every write to the content
 	Settings       map[string]string `yaml:"settings"`
 }
 

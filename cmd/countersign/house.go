@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/internal/provider"
 	"github.com/countersign/countersign/internal/store"
 	"github.com/countersign/countersign/internal/tool"
+	"github.com/countersign/countersign/internal/webhook"
 	"github.com/countersign/countersign/internal/world"
 )
 
@@ -67,7 +68,13 @@ func (h *house) furnish() error {
 	h.proofs = audit.NewLog(h.store)
 	h.access = &access.Access{Store: h.store, World: h.world, File: h.config.Settings}
 	h.auth = auth.New(accounts{h.access}, h.world, h.config.AdminToken)
-	h.content = content.New(h.store, h.world)
+	hooks := make([]content.Hook, len(h.config.ContentHooks))
+	for i, target := range h.config.ContentHooks {
+		if hooks[i], err = webhook.New(target, h.world.Now); err != nil {
+			return fmt.Errorf("contentHooks: %w", err)
+		}
+	}
+	h.content = content.New(h.store, h.world, hooks...)
 	tools, err := tool.New(builtin.All(h.content)...)
 	if err != nil {
 		return err

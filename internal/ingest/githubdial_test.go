@@ -24,7 +24,7 @@ func TestGitHubAddresses(t *testing.T) {
 		"fc00::1": false, "fd12::1": false, "fec0::1": false, "ff02::1": false, "2001:db8::1": false, "2002:7f00:1::": false, "2001::1": false, "100::1": false,
 		"::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false, "64:ff9b::a00:1": false, "64:ff9b::7f00:1": false, "64:ff9b:1::1": false, "::10.0.0.1": false,
 	}
-	g, err := newGitHub(GitHubOptions{Hosts: []string{"localhost"}, Networks: prefixes("10.1.0.0/16")})
+	g, err := newGitHub(GitHubOptions{Hosts: []string{"localhost"}, Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}})
 	check(t, err)
 	for text, want := range public {
 		t.Run(fmt.Sprintf("S2 the address %s may be dialled: %t", text, want), func(t *testing.T) {
