@@ -94,10 +94,17 @@ type page struct {
 
 func (d Demo) site(ctx context.Context, by actor.Actor) error {
 	var tree struct {
-		Pages []page `yaml:"pages"`
+		Files        []page        `yaml:"files"`
+		Pages        []page        `yaml:"pages"`
+		Translations []translation `yaml:"translations"`
 	}
 	if err := yaml.Unmarshal(site, &tree); err != nil {
 		return err
+	}
+	for _, f := range tree.Files {
+		if err := d.record(ctx, by, content.FileTable, f.ID, "", f.Fields); err != nil {
+			return err
+		}
 	}
 	for _, p := range tree.Pages {
 		if err := d.record(ctx, by, content.PageTable, p.ID, p.Parent, p.Fields); err != nil {
@@ -109,7 +116,22 @@ func (d Demo) site(ctx context.Context, by actor.Actor) error {
 			}
 		}
 	}
+	for _, t := range tree.Translations {
+		_, err := d.Content.Translate(ctx, by, content.Translating{
+			Table: content.PageTable, ID: t.ID, Language: t.Language, Fields: t.Fields, Elements: t.Elements,
+		})
+		if err != nil && !fault.Is(err, fault.Conflict) { // an earlier start made it
+			return err
+		}
+	}
 	return nil
+}
+
+type translation struct {
+	ID       string                    `yaml:"id"`
+	Language string                    `yaml:"language"`
+	Fields   map[string]any            `yaml:"fields"`
+	Elements map[string]map[string]any `yaml:"elements"`
 }
 
 // record makes a record unless an earlier start that was interrupted did.
