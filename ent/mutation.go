@@ -11244,6 +11244,9 @@ type RunMutation struct {
 	state                *string
 	lease_owner          *string
 	lease_until          *time.Time
+	attempts             *int
+	addattempts          *int
+	not_before           *time.Time
 	fence                *string
 	usage                *string
 	next_seq             *int
@@ -12624,6 +12627,111 @@ func (m *RunMutation) ResetLeaseUntil() {
 	delete(m.clearedFields, run.FieldLeaseUntil)
 }
 
+// SetAttempts sets the "attempts" field.
+func (m *RunMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *RunMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *RunMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *RunMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *RunMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetNotBefore sets the "not_before" field.
+func (m *RunMutation) SetNotBefore(t time.Time) {
+	m.not_before = &t
+}
+
+// NotBefore returns the value of the "not_before" field in the mutation.
+func (m *RunMutation) NotBefore() (r time.Time, exists bool) {
+	v := m.not_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNotBefore returns the old "not_before" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldNotBefore(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNotBefore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNotBefore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNotBefore: %w", err)
+	}
+	return oldValue.NotBefore, nil
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (m *RunMutation) ClearNotBefore() {
+	m.not_before = nil
+	m.clearedFields[run.FieldNotBefore] = struct{}{}
+}
+
+// NotBeforeCleared returns if the "not_before" field was cleared in this mutation.
+func (m *RunMutation) NotBeforeCleared() bool {
+	_, ok := m.clearedFields[run.FieldNotBefore]
+	return ok
+}
+
+// ResetNotBefore resets all changes to the "not_before" field.
+func (m *RunMutation) ResetNotBefore() {
+	m.not_before = nil
+	delete(m.clearedFields, run.FieldNotBefore)
+}
+
 // SetFence sets the "fence" field.
 func (m *RunMutation) SetFence(s string) {
 	m.fence = &s
@@ -13000,7 +13108,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 33)
+	fields := make([]string, 0, 35)
 	if m.status != nil {
 		fields = append(fields, run.FieldStatus)
 	}
@@ -13082,6 +13190,12 @@ func (m *RunMutation) Fields() []string {
 	if m.lease_until != nil {
 		fields = append(fields, run.FieldLeaseUntil)
 	}
+	if m.attempts != nil {
+		fields = append(fields, run.FieldAttempts)
+	}
+	if m.not_before != nil {
+		fields = append(fields, run.FieldNotBefore)
+	}
 	if m.fence != nil {
 		fields = append(fields, run.FieldFence)
 	}
@@ -13162,6 +13276,10 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.LeaseOwner()
 	case run.FieldLeaseUntil:
 		return m.LeaseUntil()
+	case run.FieldAttempts:
+		return m.Attempts()
+	case run.FieldNotBefore:
+		return m.NotBefore()
 	case run.FieldFence:
 		return m.Fence()
 	case run.FieldUsage:
@@ -13237,6 +13355,10 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldLeaseOwner(ctx)
 	case run.FieldLeaseUntil:
 		return m.OldLeaseUntil(ctx)
+	case run.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case run.FieldNotBefore:
+		return m.OldNotBefore(ctx)
 	case run.FieldFence:
 		return m.OldFence(ctx)
 	case run.FieldUsage:
@@ -13447,6 +13569,20 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLeaseUntil(v)
 		return nil
+	case run.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case run.FieldNotBefore:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNotBefore(v)
+		return nil
 	case run.FieldFence:
 		v, ok := value.(string)
 		if !ok {
@@ -13503,6 +13639,9 @@ func (m *RunMutation) AddedFields() []string {
 	if m.addsuspension != nil {
 		fields = append(fields, run.FieldSuspension)
 	}
+	if m.addattempts != nil {
+		fields = append(fields, run.FieldAttempts)
+	}
 	if m.addnext_seq != nil {
 		fields = append(fields, run.FieldNextSeq)
 	}
@@ -13518,6 +13657,8 @@ func (m *RunMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedMaxIterations()
 	case run.FieldSuspension:
 		return m.AddedSuspension()
+	case run.FieldAttempts:
+		return m.AddedAttempts()
 	case run.FieldNextSeq:
 		return m.AddedNextSeq()
 	}
@@ -13542,6 +13683,13 @@ func (m *RunMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddSuspension(v)
+		return nil
+	case run.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
 		return nil
 	case run.FieldNextSeq:
 		v, ok := value.(int)
@@ -13614,6 +13762,9 @@ func (m *RunMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(run.FieldLeaseUntil) {
 		fields = append(fields, run.FieldLeaseUntil)
+	}
+	if m.FieldCleared(run.FieldNotBefore) {
+		fields = append(fields, run.FieldNotBefore)
 	}
 	if m.FieldCleared(run.FieldFence) {
 		fields = append(fields, run.FieldFence)
@@ -13697,6 +13848,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldLeaseUntil:
 		m.ClearLeaseUntil()
+		return nil
+	case run.FieldNotBefore:
+		m.ClearNotBefore()
 		return nil
 	case run.FieldFence:
 		m.ClearFence()
@@ -13798,6 +13952,12 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldLeaseUntil:
 		m.ResetLeaseUntil()
+		return nil
+	case run.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case run.FieldNotBefore:
+		m.ResetNotBefore()
 		return nil
 	case run.FieldFence:
 		m.ResetFence()

@@ -74,6 +74,10 @@ type Run struct {
 	LeaseOwner string `json:"lease_owner,omitempty"`
 	// after this the segment is lost
 	LeaseUntil *time.Time `json:"lease_until,omitempty"`
+	// how often its segment was begun again (RULES R8)
+	Attempts int `json:"attempts,omitempty"`
+	// a requeued run is not picked up before this
+	NotBefore *time.Time `json:"not_before,omitempty"`
 	// JSON: a write that was begun and not recorded yet (RULES R7)
 	Fence string `json:"fence,omitempty"`
 	// JSON: tokens
@@ -134,11 +138,11 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case run.FieldTruncated:
 			values[i] = new(sql.NullBool)
-		case run.FieldMaxIterations, run.FieldSuspension, run.FieldNextSeq:
+		case run.FieldMaxIterations, run.FieldSuspension, run.FieldAttempts, run.FieldNextSeq:
 			values[i] = new(sql.NullInt64)
 		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage:
 			values[i] = new(sql.NullString)
-		case run.FieldLeaseUntil, run.FieldCreatedAt, run.FieldStartedAt, run.FieldFinishedAt:
+		case run.FieldLeaseUntil, run.FieldNotBefore, run.FieldCreatedAt, run.FieldStartedAt, run.FieldFinishedAt:
 			values[i] = new(sql.NullTime)
 		case run.FieldID, run.FieldInitiatorID, run.FieldConfigurationID:
 			values[i] = new(uuid.UUID)
@@ -329,6 +333,19 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 				_m.LeaseUntil = new(time.Time)
 				*_m.LeaseUntil = value.Time
 			}
+		case run.FieldAttempts:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field attempts", values[i])
+			} else if value.Valid {
+				_m.Attempts = int(value.Int64)
+			}
+		case run.FieldNotBefore:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field not_before", values[i])
+			} else if value.Valid {
+				_m.NotBefore = new(time.Time)
+				*_m.NotBefore = value.Time
+			}
 		case run.FieldFence:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field fence", values[i])
@@ -496,6 +513,14 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	if v := _m.LeaseUntil; v != nil {
 		builder.WriteString("lease_until=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("attempts=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Attempts))
+	builder.WriteString(", ")
+	if v := _m.NotBefore; v != nil {
+		builder.WriteString("not_before=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

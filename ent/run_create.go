@@ -377,6 +377,34 @@ func (_c *RunCreate) SetNillableLeaseUntil(v *time.Time) *RunCreate {
 	return _c
 }
 
+// SetAttempts sets the "attempts" field.
+func (_c *RunCreate) SetAttempts(v int) *RunCreate {
+	_c.mutation.SetAttempts(v)
+	return _c
+}
+
+// SetNillableAttempts sets the "attempts" field if the given value is not nil.
+func (_c *RunCreate) SetNillableAttempts(v *int) *RunCreate {
+	if v != nil {
+		_c.SetAttempts(*v)
+	}
+	return _c
+}
+
+// SetNotBefore sets the "not_before" field.
+func (_c *RunCreate) SetNotBefore(v time.Time) *RunCreate {
+	_c.mutation.SetNotBefore(v)
+	return _c
+}
+
+// SetNillableNotBefore sets the "not_before" field if the given value is not nil.
+func (_c *RunCreate) SetNillableNotBefore(v *time.Time) *RunCreate {
+	if v != nil {
+		_c.SetNotBefore(*v)
+	}
+	return _c
+}
+
 // SetFence sets the "fence" field.
 func (_c *RunCreate) SetFence(v string) *RunCreate {
 	_c.mutation.SetFence(v)
@@ -524,6 +552,10 @@ func (_c *RunCreate) defaults() {
 		v := run.DefaultTurnDigest
 		_c.mutation.SetTurnDigest(v)
 	}
+	if _, ok := _c.mutation.Attempts(); !ok {
+		v := run.DefaultAttempts
+		_c.mutation.SetAttempts(v)
+	}
 	if _, ok := _c.mutation.NextSeq(); !ok {
 		v := run.DefaultNextSeq
 		_c.mutation.SetNextSeq(v)
@@ -555,6 +587,9 @@ func (_c *RunCreate) check() error {
 	}
 	if _, ok := _c.mutation.TurnDigest(); !ok {
 		return &ValidationError{Name: "turn_digest", err: errors.New(`ent: missing required field "Run.turn_digest"`)}
+	}
+	if _, ok := _c.mutation.Attempts(); !ok {
+		return &ValidationError{Name: "attempts", err: errors.New(`ent: missing required field "Run.attempts"`)}
 	}
 	if _, ok := _c.mutation.NextSeq(); !ok {
 		return &ValidationError{Name: "next_seq", err: errors.New(`ent: missing required field "Run.next_seq"`)}
@@ -702,6 +737,14 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.LeaseUntil(); ok {
 		_spec.SetField(run.FieldLeaseUntil, field.TypeTime, value)
 		_node.LeaseUntil = &value
+	}
+	if value, ok := _c.mutation.Attempts(); ok {
+		_spec.SetField(run.FieldAttempts, field.TypeInt, value)
+		_node.Attempts = value
+	}
+	if value, ok := _c.mutation.NotBefore(); ok {
+		_spec.SetField(run.FieldNotBefore, field.TypeTime, value)
+		_node.NotBefore = &value
 	}
 	if value, ok := _c.mutation.Fence(); ok {
 		_spec.SetField(run.FieldFence, field.TypeString, value)

@@ -537,6 +537,47 @@ func (_u *RunUpdate) ClearLeaseUntil() *RunUpdate {
 	return _u
 }
 
+// SetAttempts sets the "attempts" field.
+func (_u *RunUpdate) SetAttempts(v int) *RunUpdate {
+	_u.mutation.ResetAttempts()
+	_u.mutation.SetAttempts(v)
+	return _u
+}
+
+// SetNillableAttempts sets the "attempts" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableAttempts(v *int) *RunUpdate {
+	if v != nil {
+		_u.SetAttempts(*v)
+	}
+	return _u
+}
+
+// AddAttempts adds value to the "attempts" field.
+func (_u *RunUpdate) AddAttempts(v int) *RunUpdate {
+	_u.mutation.AddAttempts(v)
+	return _u
+}
+
+// SetNotBefore sets the "not_before" field.
+func (_u *RunUpdate) SetNotBefore(v time.Time) *RunUpdate {
+	_u.mutation.SetNotBefore(v)
+	return _u
+}
+
+// SetNillableNotBefore sets the "not_before" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableNotBefore(v *time.Time) *RunUpdate {
+	if v != nil {
+		_u.SetNotBefore(*v)
+	}
+	return _u
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (_u *RunUpdate) ClearNotBefore() *RunUpdate {
+	_u.mutation.ClearNotBefore()
+	return _u
+}
+
 // SetFence sets the "fence" field.
 func (_u *RunUpdate) SetFence(v string) *RunUpdate {
 	_u.mutation.SetFence(v)
@@ -866,6 +907,18 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.LeaseUntilCleared() {
 		_spec.ClearField(run.FieldLeaseUntil, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Attempts(); ok {
+		_spec.SetField(run.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedAttempts(); ok {
+		_spec.AddField(run.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.NotBefore(); ok {
+		_spec.SetField(run.FieldNotBefore, field.TypeTime, value)
+	}
+	if _u.mutation.NotBeforeCleared() {
+		_spec.ClearField(run.FieldNotBefore, field.TypeTime)
 	}
 	if value, ok := _u.mutation.Fence(); ok {
 		_spec.SetField(run.FieldFence, field.TypeString, value)
@@ -1484,6 +1537,47 @@ func (_u *RunUpdateOne) ClearLeaseUntil() *RunUpdateOne {
 	return _u
 }
 
+// SetAttempts sets the "attempts" field.
+func (_u *RunUpdateOne) SetAttempts(v int) *RunUpdateOne {
+	_u.mutation.ResetAttempts()
+	_u.mutation.SetAttempts(v)
+	return _u
+}
+
+// SetNillableAttempts sets the "attempts" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableAttempts(v *int) *RunUpdateOne {
+	if v != nil {
+		_u.SetAttempts(*v)
+	}
+	return _u
+}
+
+// AddAttempts adds value to the "attempts" field.
+func (_u *RunUpdateOne) AddAttempts(v int) *RunUpdateOne {
+	_u.mutation.AddAttempts(v)
+	return _u
+}
+
+// SetNotBefore sets the "not_before" field.
+func (_u *RunUpdateOne) SetNotBefore(v time.Time) *RunUpdateOne {
+	_u.mutation.SetNotBefore(v)
+	return _u
+}
+
+// SetNillableNotBefore sets the "not_before" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableNotBefore(v *time.Time) *RunUpdateOne {
+	if v != nil {
+		_u.SetNotBefore(*v)
+	}
+	return _u
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (_u *RunUpdateOne) ClearNotBefore() *RunUpdateOne {
+	_u.mutation.ClearNotBefore()
+	return _u
+}
+
 // SetFence sets the "fence" field.
 func (_u *RunUpdateOne) SetFence(v string) *RunUpdateOne {
 	_u.mutation.SetFence(v)
@@ -1843,6 +1937,18 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.LeaseUntilCleared() {
 		_spec.ClearField(run.FieldLeaseUntil, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Attempts(); ok {
+		_spec.SetField(run.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedAttempts(); ok {
+		_spec.AddField(run.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.NotBefore(); ok {
+		_spec.SetField(run.FieldNotBefore, field.TypeTime, value)
+	}
+	if _u.mutation.NotBeforeCleared() {
+		_spec.ClearField(run.FieldNotBefore, field.TypeTime)
 	}
 	if value, ok := _u.mutation.Fence(); ok {
 		_spec.SetField(run.FieldFence, field.TypeString, value)

@@ -160,8 +160,12 @@ func init() {
 	runDescTurnDigest := runFields[23].Descriptor()
 	// run.DefaultTurnDigest holds the default value on creation for the turn_digest field.
 	run.DefaultTurnDigest = runDescTurnDigest.Default.(string)
+	// runDescAttempts is the schema descriptor for attempts field.
+	runDescAttempts := runFields[28].Descriptor()
+	// run.DefaultAttempts holds the default value on creation for the attempts field.
+	run.DefaultAttempts = runDescAttempts.Default.(int)
 	// runDescNextSeq is the schema descriptor for next_seq field.
-	runDescNextSeq := runFields[30].Descriptor()
+	runDescNextSeq := runFields[32].Descriptor()
 	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
 	run.DefaultNextSeq = runDescNextSeq.Default.(int)
 	runeventFields := schema.RunEvent{}.Fields()

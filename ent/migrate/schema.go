@@ -506,6 +506,8 @@ var (
 		{Name: "state", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "lease_owner", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "lease_until", Type: field.TypeTime, Nullable: true},
+		{Name: "attempts", Type: field.TypeInt, Default: 0},
+		{Name: "not_before", Type: field.TypeTime, Nullable: true},
 		{Name: "fence", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "usage", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "next_seq", Type: field.TypeInt, Default: 0},
@@ -523,13 +525,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_users_initiator",
-				Columns:    []*schema.Column{RunsColumns[32]},
+				Columns:    []*schema.Column{RunsColumns[34]},
 				RefColumns: []*schema.Column{UsersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
 			{
 				Symbol:     "runs_configurations_configuration",
-				Columns:    []*schema.Column{RunsColumns[33]},
+				Columns:    []*schema.Column{RunsColumns[35]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -538,17 +540,17 @@ var (
 			{
 				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1], RunsColumns[29], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[31], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[32]},
+				Columns: []*schema.Column{RunsColumns[34]},
 			},
 			{
 				Name:    "run_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[33]},
+				Columns: []*schema.Column{RunsColumns[35]},
 			},
 			{
 				Name:    "run_invoked_skill_id",
@@ -563,7 +565,7 @@ var (
 			{
 				Name:    "run_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[31]},
+				Columns: []*schema.Column{RunsColumns[33]},
 			},
 		},
 	}
@@ -1006,7 +1008,7 @@ func init() {
 		Table: "audit_entries",
 	}
 	AuditEntriesTable.Annotation.Checks = map[string]string{
-		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED')",
+		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'RUN_REQUEUED')",
 		"audit_entries_index": "\"index\" >= 0",
 	}
 	AuditHeadTable.Annotation = &entsql.Annotation{

@@ -66,6 +66,10 @@ const (
 	FieldLeaseOwner = "lease_owner"
 	// FieldLeaseUntil holds the string denoting the lease_until field in the database.
 	FieldLeaseUntil = "lease_until"
+	// FieldAttempts holds the string denoting the attempts field in the database.
+	FieldAttempts = "attempts"
+	// FieldNotBefore holds the string denoting the not_before field in the database.
+	FieldNotBefore = "not_before"
 	// FieldFence holds the string denoting the fence field in the database.
 	FieldFence = "fence"
 	// FieldUsage holds the string denoting the usage field in the database.
@@ -130,6 +134,8 @@ var Columns = []string{
 	FieldState,
 	FieldLeaseOwner,
 	FieldLeaseUntil,
+	FieldAttempts,
+	FieldNotBefore,
 	FieldFence,
 	FieldUsage,
 	FieldNextSeq,
@@ -159,6 +165,8 @@ var (
 	DefaultSuspension int
 	// DefaultTurnDigest holds the default value on creation for the "turn_digest" field.
 	DefaultTurnDigest string
+	// DefaultAttempts holds the default value on creation for the "attempts" field.
+	DefaultAttempts int
 	// DefaultNextSeq holds the default value on creation for the "next_seq" field.
 	DefaultNextSeq int
 )
@@ -304,6 +312,16 @@ func ByLeaseOwner(opts ...sql.OrderTermOption) OrderOption {
 // ByLeaseUntil orders the results by the lease_until field.
 func ByLeaseUntil(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLeaseUntil, opts...).ToFunc()
+}
+
+// ByAttempts orders the results by the attempts field.
+func ByAttempts(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAttempts, opts...).ToFunc()
+}
+
+// ByNotBefore orders the results by the not_before field.
+func ByNotBefore(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNotBefore, opts...).ToFunc()
 }
 
 // ByFence orders the results by the fence field.

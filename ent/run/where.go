@@ -191,6 +191,16 @@ func LeaseUntil(v time.Time) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldLeaseUntil, v))
 }
 
+// Attempts applies equality check predicate on the "attempts" field. It's identical to AttemptsEQ.
+func Attempts(v int) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldAttempts, v))
+}
+
+// NotBefore applies equality check predicate on the "not_before" field. It's identical to NotBeforeEQ.
+func NotBefore(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldNotBefore, v))
+}
+
 // Fence applies equality check predicate on the "fence" field. It's identical to FenceEQ.
 func Fence(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldFence, v))
@@ -1869,6 +1879,96 @@ func LeaseUntilIsNil() predicate.Run {
 // LeaseUntilNotNil applies the NotNil predicate on the "lease_until" field.
 func LeaseUntilNotNil() predicate.Run {
 	return predicate.Run(sql.FieldNotNull(FieldLeaseUntil))
+}
+
+// AttemptsEQ applies the EQ predicate on the "attempts" field.
+func AttemptsEQ(v int) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldAttempts, v))
+}
+
+// AttemptsNEQ applies the NEQ predicate on the "attempts" field.
+func AttemptsNEQ(v int) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldAttempts, v))
+}
+
+// AttemptsIn applies the In predicate on the "attempts" field.
+func AttemptsIn(vs ...int) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldAttempts, vs...))
+}
+
+// AttemptsNotIn applies the NotIn predicate on the "attempts" field.
+func AttemptsNotIn(vs ...int) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldAttempts, vs...))
+}
+
+// AttemptsGT applies the GT predicate on the "attempts" field.
+func AttemptsGT(v int) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldAttempts, v))
+}
+
+// AttemptsGTE applies the GTE predicate on the "attempts" field.
+func AttemptsGTE(v int) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldAttempts, v))
+}
+
+// AttemptsLT applies the LT predicate on the "attempts" field.
+func AttemptsLT(v int) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldAttempts, v))
+}
+
+// AttemptsLTE applies the LTE predicate on the "attempts" field.
+func AttemptsLTE(v int) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldAttempts, v))
+}
+
+// NotBeforeEQ applies the EQ predicate on the "not_before" field.
+func NotBeforeEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldNotBefore, v))
+}
+
+// NotBeforeNEQ applies the NEQ predicate on the "not_before" field.
+func NotBeforeNEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldNotBefore, v))
+}
+
+// NotBeforeIn applies the In predicate on the "not_before" field.
+func NotBeforeIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldNotBefore, vs...))
+}
+
+// NotBeforeNotIn applies the NotIn predicate on the "not_before" field.
+func NotBeforeNotIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldNotBefore, vs...))
+}
+
+// NotBeforeGT applies the GT predicate on the "not_before" field.
+func NotBeforeGT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldNotBefore, v))
+}
+
+// NotBeforeGTE applies the GTE predicate on the "not_before" field.
+func NotBeforeGTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldNotBefore, v))
+}
+
+// NotBeforeLT applies the LT predicate on the "not_before" field.
+func NotBeforeLT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldNotBefore, v))
+}
+
+// NotBeforeLTE applies the LTE predicate on the "not_before" field.
+func NotBeforeLTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldNotBefore, v))
+}
+
+// NotBeforeIsNil applies the IsNil predicate on the "not_before" field.
+func NotBeforeIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldNotBefore))
+}
+
+// NotBeforeNotNil applies the NotNil predicate on the "not_before" field.
+func NotBeforeNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldNotBefore))
 }
 
 // FenceEQ applies the EQ predicate on the "fence" field.

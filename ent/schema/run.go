@@ -44,6 +44,8 @@ func (Run) Fields() []ent.Field {
 		sealed("state", "what a suspended run needs to go on, until it settles (RULES R16)"),
 		maybe("lease_owner", "which worker executes the segment (RULES R6)"),
 		maybeMoment("lease_until", "after this the segment is lost"),
+		number("attempts", "how often its segment was begun again (RULES R8)"),
+		maybeMoment("not_before", "a requeued run is not picked up before this"),
 		maybe("fence", "JSON: a write that was begun and not recorded yet (RULES R7)"),
 		maybe("usage", "JSON: tokens"),
 		number("next_seq", "the sequence of the next event; taking numbers locks the row (RULES R5)"),

@@ -7376,6 +7376,8 @@ enum AuditEvent {
   ATTACHMENT_UPDATED
   """A person changed content without a run."""
   CONTENT_CHANGED
+  """A run whose worker was gone went back into the queue."""
+  RUN_REQUEUED
   """Runs that ended longer ago than retention.runDays were removed."""
   RUNS_REMOVED
 }
@@ -9096,6 +9098,8 @@ enum RunNoticeCode {
   PIN_DROPPED_CONFIGURATION
   """The process ended: it reported that it is done, or somebody ended it."""
   PROCESS_ENDED
+  """The worker that executed the run was gone; it is tried again. The arguments say for which time, and of how many."""
+  REQUEUED
 }
 
 """What a run consumed, as its provider reports it."""

@@ -2946,6 +2946,8 @@ const (
 	AuditEventAttachmentUpdated AuditEvent = "ATTACHMENT_UPDATED"
 	// A person changed content without a run.
 	AuditEventContentChanged AuditEvent = "CONTENT_CHANGED"
+	// A run whose worker was gone went back into the queue.
+	AuditEventRunRequeued AuditEvent = "RUN_REQUEUED"
 	// Runs that ended longer ago than retention.runDays were removed.
 	AuditEventRunsRemoved AuditEvent = "RUNS_REMOVED"
 )
@@ -2995,12 +2997,13 @@ var AllAuditEvent = []AuditEvent{
 	AuditEventToolSwitched,
 	AuditEventAttachmentUpdated,
 	AuditEventContentChanged,
+	AuditEventRunRequeued,
 	AuditEventRunsRemoved,
 }
 
 func (e AuditEvent) IsValid() bool {
 	switch e {
-	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunsRemoved:
+	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved:
 		return true
 	}
 	return false
@@ -3786,6 +3789,8 @@ const (
 	RunNoticeCodePinDroppedConfiguration RunNoticeCode = "PIN_DROPPED_CONFIGURATION"
 	// The process ended: it reported that it is done, or somebody ended it.
 	RunNoticeCodeProcessEnded RunNoticeCode = "PROCESS_ENDED"
+	// The worker that executed the run was gone; it is tried again. The arguments say for which time, and of how many.
+	RunNoticeCodeRequeued RunNoticeCode = "REQUEUED"
 )
 
 var AllRunNoticeCode = []RunNoticeCode{
@@ -3799,11 +3804,12 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodePinDroppedDetached,
 	RunNoticeCodePinDroppedConfiguration,
 	RunNoticeCodeProcessEnded,
+	RunNoticeCodeRequeued,
 }
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued:
 		return true
 	}
 	return false

@@ -66,6 +66,9 @@ type Parts struct {
 	World    world.World
 	Bell     Bell
 	Log      *slog.Logger
+	// DrainTimeout is how long Work waits for segments under way once it ends; 0 is ten
+	// seconds.
+	DrainTimeout time.Duration
 }
 
 // Agent is the runtime. Its methods are safe for concurrent use.
@@ -75,6 +78,9 @@ type Agent struct {
 	mu       sync.Mutex
 	segments map[uuid.UUID]executing // what this process executes now, by run
 	busy     sync.WaitGroup
+
+	// unreadable are lost runs that were reported already; it belongs to Work.
+	unreadable map[uuid.UUID]bool
 
 	leaving chan struct{} // closed once this process picks nothing up any more
 	leave   func()
@@ -91,7 +97,7 @@ type executing struct {
 func New(parts Parts) *Agent {
 	leaving := make(chan struct{})
 	return &Agent{
-		Parts: parts, segments: map[uuid.UUID]executing{},
+		Parts: parts, segments: map[uuid.UUID]executing{}, unreadable: map[uuid.UUID]bool{},
 		leaving: leaving, leave: sync.OnceFunc(func() { close(leaving) }),
 	}
 }
@@ -132,6 +138,9 @@ const healEvery = 2 * time.Second
 // errLeaseLost ends a segment that no longer owns its run: it writes nothing more
 // (RULES R6).
 var errLeaseLost = fault.New(fault.Internal, "the lease on the run was lost")
+
+// errShutdown is the cause of a segment's context once this process gives it up.
+var errShutdown = fault.New(fault.Internal, "the server shuts down")
 
 // errCancelled is the cause of a segment's context once its run was cancelled.
 var errCancelled = fault.New(fault.Internal, "the run was cancelled")

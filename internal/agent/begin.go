@@ -12,6 +12,26 @@ import (
 	"github.com/countersign/countersign/internal/skill"
 )
 
+// pickedUp is what a worker executes of a run that was queued: its beginning, or the
+// answer that a worker before died with.
+func (s *segment) pickedUp(ctx context.Context) error {
+	r, err := s.agent.Store.Run(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	if r.Suspension == 0 {
+		return s.begin(ctx)
+	}
+	state, err := s.agent.Store.State(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	if state.Given == nil {
+		return fault.New(fault.Internal, "a run was queued with a question that nobody answered")
+	}
+	return s.resume(ctx, state)
+}
+
 // begin is the first segment of a run: everything that was checked at start is
 // checked again as the initiator that there is now (RULES I2, L3), then the prompt is
 // composed and the loop goes.

@@ -92,10 +92,15 @@ func (s *segment) toolCall(c prompt.Call) tool.Call {
 	}
 }
 
-// key names a call for ever: no other call of the run has the same suspension, round
-// and call id, and a pending call that is executed again has the same three.
+// key names a call for ever: no other call of the run has the same suspension, attempt,
+// round and call id. A pending call has the same key however often its segment is begun
+// again; what the model asks for in another attempt is another call.
 func (s *segment) key(c prompt.Call) string {
-	return fmt.Sprintf("%d/%d/%s", s.run.Suspension, s.round, c.ID)
+	attempt := s.run.Attempts
+	if s.round == 0 {
+		attempt = 0
+	}
+	return fmt.Sprintf("%d/%d/%d/%s", s.run.Suspension, attempt, s.round, c.ID)
 }
 
 // record stores the step of a call with the state it changes and appends its result to

@@ -42,6 +42,8 @@ var (
 	runState         = change.Sealed(runsTable, "state")
 	runLeaseOwner    = change.Text[string](runsTable, "lease_owner")
 	runLeaseUntil    = change.Time(runsTable, "lease_until")
+	runAttempts      = change.Int(runsTable, "attempts")
+	runNotBefore     = change.Time(runsTable, "not_before")
 	runFence         = change.JSON[*Fence](runsTable, "fence")
 	runUsage         = change.JSON[Usage](runsTable, "usage")
 	runCreatedAt     = change.Time(runsTable, "created_at")

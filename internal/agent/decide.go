@@ -121,7 +121,8 @@ func (a *Agent) claimDecision(ctx context.Context, v *verdict) error {
 	entry := audit.Record(a.World, v.by, audit.RunDecided).InRun(v.run.ID).
 		With("approved", v.Approve).With("reason", v.Reason).With("turnDigest", v.TurnDigest)
 	guards := []change.Value{runSuspension.Is(v.state.Suspension), runTurnDigest.Is(v.TurnDigest)}
-	won, err := a.claim(ctx, v.run.ID, run.Decide, owner, guards, nil,
+	v.state.Given = &Given{Approve: v.Approve, Reason: v.Reason, By: v.by.ID}
+	won, err := a.claimAnswer(ctx, run.Decide, v, owner, guards,
 		change.Change{Events: []run.Event{event}, Audit: []audit.Entry{entry}})
 	if err != nil {
 		return err
@@ -129,9 +130,19 @@ func (a *Agent) claimDecision(ctx context.Context, v *verdict) error {
 	if !won {
 		return a.lostClaim(ctx, v)
 	}
-	decision := resumption{approve: v.Approve, reason: v.Reason, by: v.by.ID, state: v.state}
-	a.launch(v.run.ID, owner, func(s *segment, ctx context.Context) error { return s.resume(ctx, decision) })
+	a.launch(v.run.ID, owner, func(s *segment, ctx context.Context) error { return s.resume(ctx, v.state) })
 	return nil
+}
+
+// claimAnswer claims a waiting run for the segment that goes on with an answer. The
+// answer is stored with what it answers: a segment that dies with its worker begins
+// again from there (RULES R8).
+func (a *Agent) claimAnswer(ctx context.Context, t run.Transition, v *verdict, owner string, guards []change.Value, rest change.Change) (bool, error) {
+	state, err := encode(v.state)
+	if err != nil {
+		return false, err
+	}
+	return a.claim(ctx, v.run.ID, t, owner, guards, []change.Value{runState.To(state), runAttempts.To(0)}, rest)
 }
 
 // lostClaim says who was faster. Whoever sent the same decision twice at once was

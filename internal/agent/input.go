@@ -76,7 +76,8 @@ func (a *Agent) claimInput(ctx context.Context, v *verdict, values json.RawMessa
 	}}
 	entry := audit.Record(a.World, v.by, audit.RunDecided).InRun(v.run.ID).With("input", true).With("turnDigest", v.TurnDigest)
 	guards := []change.Value{runSuspension.Is(v.state.Suspension), runTurnDigest.Is(v.TurnDigest)}
-	won, err := a.claim(ctx, v.run.ID, run.Answer, owner, guards, nil,
+	v.state.Given = &Given{Approve: true, By: v.by.ID, Values: run.CanonicalJSON(values)}
+	won, err := a.claimAnswer(ctx, run.Answer, v, owner, guards,
 		change.Change{Events: []run.Event{event}, Audit: []audit.Entry{entry}})
 	if err != nil {
 		return err
@@ -84,8 +85,7 @@ func (a *Agent) claimInput(ctx context.Context, v *verdict, values json.RawMessa
 	if !won {
 		return fault.Refuse(fault.ClaimLost, "the run changed while your answer arrived; look at it again")
 	}
-	with := resumption{by: v.by.ID, state: v.state, values: run.CanonicalJSON(values)}
-	a.launch(v.run.ID, owner, func(s *segment, ctx context.Context) error { return s.resume(ctx, with) })
+	a.launch(v.run.ID, owner, func(s *segment, ctx context.Context) error { return s.resume(ctx, v.state) })
 	return nil
 }
 

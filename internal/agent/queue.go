@@ -102,7 +102,7 @@ func (r *Run) row(request change.Value) []change.Value {
 		runAllowList.To(r.SkillAllowList), runCallerTools.To(r.CallerTools), runPins.To(r.Pins), runNotices.To(orEmpty(r.Notices)),
 		runProgress.To(nil), runHighlight.To(nil), runMaxIterations.To(r.MaxIterations),
 		runSuspension.To(0), runTurnDigest.To(""), request, runState.Null(),
-		runLeaseOwner.To(""), runLeaseUntil.Null(), runFence.To(nil), runUsage.To(Usage{}),
+		runLeaseOwner.To(""), runLeaseUntil.Null(), runAttempts.To(0), runNotBefore.Null(), runFence.To(nil), runUsage.To(Usage{}),
 		runCreatedAt.To(r.CreatedAt), runStartedAt.Null(), runFinishedAt.Maybe(r.FinishedAt),
 	}
 }

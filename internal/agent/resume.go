@@ -12,23 +12,15 @@ import (
 	"github.com/countersign/countersign/internal/tool"
 )
 
-// resumption is what a suspended run goes on with.
-type resumption struct {
-	approve bool
-	reason  Answer
-	by      uuid.UUID
-	state   State
-	values  []byte // of an answered question: the validated input
-}
-
-// resume goes on after a decision: pins are checked before anything runs (RULES P2),
+// resume goes on after an answer, which state holds: pins are checked before anything runs (RULES P2),
 // previews are recomputed before an approved write (RULES R12), and the pending calls
 // are the segment's first steps (RULES R3).
-func (s *segment) resume(ctx context.Context, with resumption) error {
+func (s *segment) resume(ctx context.Context, state State) error {
 	if err := s.load(ctx); err != nil {
 		return err
 	}
-	s.transcript, s.nonceKey = with.state.Messages, with.state.NonceKey
+	s.transcript, s.nonceKey = state.Messages, state.NonceKey
+	given := *state.Given
 	held, err := s.holdPins(ctx)
 	if err != nil {
 		return err
@@ -40,18 +32,18 @@ func (s *segment) resume(ctx context.Context, with resumption) error {
 	if err := s.resolveOffer(ctx, set, held); err != nil {
 		return err
 	}
-	if with.approve {
-		if moved := s.compare(ctx, with.state.Pending); moved != nil {
-			return s.showAgain(ctx, with.state, moved)
+	if given.Approve {
+		if moved := s.compare(ctx, state.Pending); moved != nil {
+			return s.showAgain(ctx, state, moved)
 		}
 	}
-	for i, p := range with.state.Pending {
-		if err := s.carryOut(ctx, i, p.Call, with); err != nil {
+	for i, p := range state.Pending {
+		if err := s.carryOut(ctx, i, p.Call, given); err != nil {
 			return err
 		}
 	}
-	for i, c := range with.state.After {
-		if err := s.afterDecision(ctx, len(with.state.Pending)+i, c); err != nil {
+	for i, c := range state.After {
+		if err := s.afterDecision(ctx, len(state.Pending)+i, c); err != nil {
 			return err
 		}
 	}
@@ -59,12 +51,12 @@ func (s *segment) resume(ctx context.Context, with resumption) error {
 }
 
 // carryOut does with one pending call what was decided about it.
-func (s *segment) carryOut(ctx context.Context, at int, c prompt.Call, with resumption) error {
+func (s *segment) carryOut(ctx context.Context, at int, c prompt.Call, given Given) error {
 	switch {
-	case with.values != nil:
-		return s.record(ctx, at, c, tool.OK(string(with.values)), 0, nil, change.Change{})
-	case !with.approve:
-		return s.deny(ctx, at, c, with)
+	case given.Values != nil:
+		return s.record(ctx, at, c, tool.OK(string(given.Values)), 0, nil, change.Change{})
+	case !given.Approve:
+		return s.deny(ctx, at, c, given)
 	default:
 		return s.afterDecision(ctx, at, c)
 	}
@@ -81,10 +73,10 @@ func (s *segment) afterDecision(ctx context.Context, at int, c prompt.Call) erro
 
 // deny gives the model the fixed result of a denial: who declined, and for a write the
 // closed reason (RULES R14).
-func (s *segment) deny(ctx context.Context, at int, c prompt.Call, with resumption) error {
-	fields := map[string]string{"error": tokenDenied, "decided_by": s.decider(with.by)}
-	if with.reason != "" {
-		fields["reason"] = string(with.reason)
+func (s *segment) deny(ctx context.Context, at int, c prompt.Call, given Given) error {
+	fields := map[string]string{"error": tokenDenied, "decided_by": s.decider(given.By)}
+	if given.Reason != "" {
+		fields["reason"] = string(given.Reason)
 	}
 	step := s.event(run.EventToolCall, run.EventData{Tool: c.Tool, Call: at, IsError: true, Token: tokenDenied})
 	if err := s.write(ctx, nil, change.Change{Events: []run.Event{step}}); err != nil {
@@ -135,7 +127,7 @@ func (s *segment) compare(ctx context.Context, pending []Pending) []Pending {
 
 // showAgain suspends with fresh cards: what was approved is not what would happen.
 func (s *segment) showAgain(ctx context.Context, state State, fresh []Pending) error {
-	state.Pending, state.Suspension = fresh, state.Suspension+1
+	state.Pending, state.Suspension, state.Given = fresh, state.Suspension+1, nil
 	for _, p := range fresh {
 		if p.Moved {
 			s.notices = append(s.notices, notice(run.NoticePreviewMoved, p.Call.Tool))

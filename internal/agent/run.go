@@ -49,6 +49,7 @@ type Run struct {
 	TurnDigest string // of the pending calls, empty unless the run waits
 	LeaseOwner string
 	LeaseUntil *time.Time
+	Attempts   int // how often the present segment was begun again
 	Fence      *Fence
 	Events     int // how many events there are: the next sequence
 	Usage      Usage
@@ -104,6 +105,17 @@ type State struct {
 	// Schema is the JSON Schema of the input that is asked for; empty on a proposal.
 	Schema   json.RawMessage `json:"schema,omitempty"`
 	NonceKey []byte          `json:"nonceKey"`
+	// Given is the answer that was taken, while the segment that goes on with it is
+	// executed: whoever picks the run up after that worker is gone has it (RULES R8).
+	Given *Given `json:"given,omitempty"`
+}
+
+// Given is a person's answer to what a run waited with.
+type Given struct {
+	Approve bool            `json:"approve"`
+	Reason  Answer          `json:"reason,omitempty"`
+	By      uuid.UUID       `json:"by"`
+	Values  json.RawMessage `json:"values,omitempty"` // of an answered question: the validated input
 }
 
 // Calls are the pending calls as the model made them.
@@ -152,8 +164,13 @@ type Store interface {
 	Events(ctx context.Context, id uuid.UUID, after, limit int) ([]run.Event, error)
 	// LastDecision is the run's newest decision event.
 	LastDecision(ctx context.Context, id uuid.UUID) (run.Event, bool, error)
-	// Queued lists runs to pick up, oldest first.
-	Queued(ctx context.Context, limit int) ([]uuid.UUID, error)
+	// Queued lists runs that may be picked up at a time, oldest first.
+	Queued(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error)
+	// Lost lists running runs whose lease ended before a time, the longest lost first.
+	Lost(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
+	// Segment lists the events of a run's present segment: the start, decision or input
+	// that it began with, and those after it.
+	Segment(ctx context.Context, id uuid.UUID) ([]run.Event, error)
 	// WaitingSince lists runs that wait for a person and have done nothing since before a
 	// time, and EndedBefore those that ended before it; oldest first.
 	WaitingSince(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)

@@ -116,6 +116,7 @@ type stopped struct {
 	pins    *run.Pins    // nil keeps the run's
 	notices []run.Notice // added to the run's
 	events  []run.Event  // stored with the settling, before it
+	cause   error        // for the log, if anything beside the message
 }
 
 func (s stopped) Error() string { return string(s.reason) + ": " + s.message }

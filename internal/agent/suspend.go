@@ -55,8 +55,7 @@ func (s *segment) park(ctx context.Context, t run.Transition, state State) error
 	if err == nil || errors.Is(err, errLeaseLost) {
 		return err
 	}
-	s.agent.Log.Error("a suspension could not be stored", slog.String("run", s.id.String()), slog.Any("error", err))
-	return stopped{reason: run.ReasonSuspendFailed, message: "the pause could not be stored, so nothing waits for a decision"}
+	return stopped{reason: run.ReasonSuspendFailed, message: "the pause could not be stored, so nothing waits for a decision", cause: err}
 }
 
 // card is a pending call as a person sees it: the preview under the initiator's

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ func (a *Agent) Work(ctx context.Context) {
 	heal := time.NewTicker(healEvery)
 	defer heal.Stop()
 	for ctx.Err() == nil {
+		a.reap(ctx)
 		a.pickUp(ctx)
 		select {
 		case <-rings:
@@ -36,8 +38,33 @@ func (a *Agent) Work(ctx context.Context) {
 		}
 	}
 	a.leave()
-	a.busy.Wait()
+	a.drain()
 }
+
+// drain waits for the segments that this process executes. Those that outlast its
+// patience are stopped and given back, so that another replica picks them up at once.
+func (a *Agent) drain() {
+	done := make(chan struct{})
+	go func() { defer close(done); a.busy.Wait() }()
+	select {
+	case <-done:
+		return
+	case <-time.After(cmp.Or(a.DrainTimeout, 10*time.Second)):
+	}
+	a.mu.Lock()
+	for _, s := range a.segments {
+		s.stop(errShutdown)
+	}
+	a.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(stopsWithin):
+		a.Log.Warn("a tool does not stop; its run is taken over when its lease ends")
+	}
+}
+
+// stopsWithin is how long a segment has to give its run back.
+const stopsWithin = 10 * time.Second
 
 // pickUp claims what is queued, as far as this process has room.
 func (a *Agent) pickUp(ctx context.Context) {
@@ -45,7 +72,7 @@ func (a *Agent) pickUp(ctx context.Context) {
 	if room <= 0 {
 		return
 	}
-	ids, err := a.Store.Queued(ctx, room)
+	ids, err := a.Store.Queued(ctx, a.World.Now(), room)
 	if err != nil {
 		if ctx.Err() == nil {
 			a.Log.Error("reading the queue failed", slog.Any("error", err))
@@ -54,14 +81,16 @@ func (a *Agent) pickUp(ctx context.Context) {
 	}
 	for _, id := range ids {
 		owner := a.newOwner()
-		now := a.World.Now()
-		claimed, err := a.claim(ctx, id, run.PickUp, owner, nil, []change.Value{runStartedAt.To(now)}, change.Change{})
+		claimed, err := a.claim(ctx, id, run.PickUp, owner, []change.Value{runStartedAt.Maybe(nil)}, []change.Value{runStartedAt.To(a.World.Now())}, change.Change{})
+		if err == nil && !claimed { // or it was begun before
+			claimed, err = a.claim(ctx, id, run.PickUp, owner, nil, []change.Value{runNotBefore.Null()}, change.Change{})
+		}
 		if err != nil {
 			a.Log.Error("picking a run up failed", slog.String("run", id.String()), slog.Any("error", err))
 			return
 		}
 		if claimed {
-			a.launch(id, owner, (*segment).begin)
+			a.launch(id, owner, (*segment).pickedUp)
 		}
 	}
 }
@@ -134,12 +163,20 @@ func guard(step func() error) (err error) {
 }
 
 // finish settles a segment that ended with an error. One that lost its lease or was
-// cancelled writes nothing: its run belongs to somebody else now (RULES R2, R6).
+// cancelled writes nothing: its run belongs to somebody else now (RULES R2, R6). One
+// that this process stopped gives its run back.
 func (a *Agent) finish(s *segment, err error, ctx context.Context) {
-	if err == nil || errors.Is(err, errLeaseLost) || errors.Is(context.Cause(ctx), errCancelled) || errors.Is(context.Cause(ctx), errLeaseLost) {
+	cause := context.Cause(ctx)
+	if err == nil || errors.Is(err, errLeaseLost) || errors.Is(cause, errCancelled) || errors.Is(cause, errLeaseLost) {
 		return
 	}
 	log := a.Log.With(slog.String("run", s.id.String()))
+	if errors.Is(cause, errShutdown) {
+		if err := a.giveBack(context.WithoutCancel(ctx), s.id, s.owner); err != nil {
+			log.Error("giving a run back failed; it is taken over when its lease ends", slog.Any("error", err))
+		}
+		return
+	}
 	ending, ok := endingOf(err)
 	if !ok {
 		log.Error("a run failed", slog.Any("error", err)) // RULES R20: logged once, here
@@ -148,7 +185,7 @@ func (a *Agent) finish(s *segment, err error, ctx context.Context) {
 			ending.message = "the database was not available"
 		}
 	} else {
-		log.Warn("a run ended early", slog.String("reason", string(ending.reason)), slog.String("message", ending.message))
+		log.Warn("a run ended early", slog.String("reason", string(ending.reason)), slog.String("message", ending.message), slog.Any("cause", ending.cause))
 	}
 	if err := s.settle(context.WithoutCancel(ctx), ending); err != nil && !errors.Is(err, errLeaseLost) {
 		log.Error("settling a failed run failed", slog.Any("error", err))

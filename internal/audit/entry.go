@@ -41,6 +41,7 @@ const (
 	RunDecided             Event = "RUN_DECIDED"
 	RunDecisionRefused     Event = "RUN_DECISION_REFUSED"
 	RunEnded               Event = "RUN_ENDED"
+	RunRequeued            Event = "RUN_REQUEUED"
 	ToolDenied             Event = "TOOL_DENIED"
 	WriteExecuted          Event = "WRITE_EXECUTED"
 	UnapprovedWrite        Event = "UNAPPROVED_WRITE"

@@ -103,6 +103,7 @@ const (
 	NoticePinDetached       NoticeCode = "PIN_DROPPED_DETACHED"
 	NoticePinConfiguration  NoticeCode = "PIN_DROPPED_CONFIGURATION"
 	NoticeProcessEnded      NoticeCode = "PROCESS_ENDED"
+	NoticeRequeued          NoticeCode = "REQUEUED"
 )
 
 // Notice is a code with arguments; the text is the client's.

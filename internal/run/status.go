@@ -41,6 +41,8 @@ type Transition struct {
 // The transitions. The diagram in docs/running.md is drawn from this table.
 var (
 	PickUp             = Transition{Name: "pick up", From: []Status{Queued}, To: Running}
+	Requeue            = Transition{Name: "requeue", From: []Status{Running}, To: Queued}
+	Abandon            = Transition{Name: "abandon", From: []Status{Running}, To: Failed}
 	SuspendForApproval = Transition{Name: "suspend for approval", From: []Status{Running}, To: WaitingForApproval, Segment: true}
 	SuspendForInput    = Transition{Name: "suspend for input", From: []Status{Running}, To: WaitingForInput, Segment: true}
 	Decide             = Transition{Name: "decide", From: []Status{WaitingForApproval}, To: Running}
@@ -54,7 +56,7 @@ var (
 
 // Transitions lists every edge.
 var Transitions = []Transition{
-	PickUp, SuspendForApproval, SuspendForInput, Decide, Answer, Complete, Fail, Stop, Cancel, CancelIfWaiting,
+	PickUp, Requeue, Abandon, SuspendForApproval, SuspendForInput, Decide, Answer, Complete, Fail, Stop, Cancel, CancelIfWaiting,
 }
 
 // Allows reports whether the transition may start from a status.

@@ -274,7 +274,7 @@ func TestQueries(t *testing.T) {
 		})
 		t.Run(database.Name+": the queue is read in the order of its index", func(t *testing.T) {
 			statements = nil
-			if _, err := s.Queued(t.Context(), 5); err != nil || len(statements) != 1 {
+			if _, err := s.Queued(t.Context(), time.Now(), 5); err != nil || len(statements) != 1 {
 				t.Fatalf("%d statements, %v", len(statements), err)
 			}
 			plan := explain(t, s, statements[0])

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -85,7 +86,7 @@ func (s *Store) toRun(ctx context.Context, row *ent.Run) (agent.Run, error) {
 		ID: row.ID, Status: run.Status(row.Status), Outcome: run.Outcome(row.Outcome), Reason: run.Reason(row.TerminationReason),
 		Truncated: row.Truncated, Message: row.Message, Answer: s.answer(ctx, row), InitiatorID: row.InitiatorID,
 		ConfigurationID: row.ConfigurationID, TaskID: known(row.TaskID), PredecessorID: known(row.PredecessorID), MaxIterations: row.MaxIterations, Suspension: row.Suspension,
-		TurnDigest: row.TurnDigest, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Events: row.NextSeq,
+		TurnDigest: row.TurnDigest, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Attempts: row.Attempts, Events: row.NextSeq,
 		CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt), FinishedAt: utc(row.FinishedAt),
 	}
 	var bad error
@@ -207,10 +208,33 @@ func toEvent(row *ent.RunEvent) (run.Event, error) {
 }
 
 // Queued implements agent.Store.
-func (s *Store) Queued(ctx context.Context, limit int) ([]uuid.UUID, error) {
-	ids, err := s.client.Run.Query().Where(entrun.Status(string(run.Queued))).
+func (s *Store) Queued(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error) {
+	ids, err := s.client.Run.Query().
+		Where(entrun.Status(string(run.Queued)), entrun.Or(entrun.NotBeforeIsNil(), entrun.NotBeforeLTE(stored(now)))).
 		Order(entrun.ByCreatedAt(), entrun.ByID()).Limit(limit).IDs(ctx)
 	return ids, failed(ctx, err, "read the queue")
+}
+
+// Lost implements agent.Store.
+func (s *Store) Lost(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error) {
+	ids, err := s.client.Run.Query().Where(entrun.Status(string(run.Running)), entrun.LeaseUntilLT(stored(before))).
+		Order(entrun.ByLeaseUntil(), entrun.ByID()).Limit(limit).IDs(ctx)
+	return ids, failed(ctx, err, "read the runs that were lost")
+}
+
+// Segment implements agent.Store.
+func (s *Store) Segment(ctx context.Context, id uuid.UUID) ([]run.Event, error) {
+	kinds := texts([]run.EventKind{run.EventStarted, run.EventDecision, run.EventInput})
+	rows, err := s.client.RunEvent.Query().Where(runevent.RunID(id), runevent.KindIn(kinds...)).
+		Order(runevent.BySequence(entsql.OrderDesc())).Limit(1).All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "run event")
+	}
+	first := -1
+	if len(rows) > 0 {
+		first = rows[0].Sequence - 1
+	}
+	return s.Events(ctx, id, first, math.MaxInt32)
 }
 
 // WaitingSince implements agent.Store. A run's newest event is the one before its next.

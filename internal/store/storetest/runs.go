@@ -78,11 +78,12 @@ func runs(t *testing.T, s *store.Store) {
 		late := r.RunOf(user, configuration, V("created_at", now.Add(3*time.Hour)))
 		early := r.RunOf(user, configuration, V("created_at", now.Add(-time.Hour)))
 		r.RunOf(user, configuration, V("status", "running"), V("created_at", now.Add(-2*time.Hour)))
-		got, err := s.Queued(t.Context(), 10)
+		r.RunOf(user, configuration, V("not_before", now.Add(time.Second)), V("created_at", now.Add(-2*time.Hour)))
+		got, err := s.Queued(t.Context(), now, 10)
 		if err != nil || len(got) != 3 || got[0] != early || got[2] != late {
 			t.Fatalf("%v %v", got, err)
 		}
-		if got, err := s.Queued(t.Context(), 1); err != nil || !slices.Equal(got, []uuid.UUID{early}) {
+		if got, err := s.Queued(t.Context(), now, 1); err != nil || !slices.Equal(got, []uuid.UUID{early}) {
 			t.Fatalf("%v %v", got, err)
 		}
 	})
