@@ -68,17 +68,16 @@ func meddled(t *testing.T, meddle func(*store.Store) agent.Store, test func(*hou
 		t.Run(database.Name, func(t *testing.T) {
 			rings := &live.Hub{}
 			s := storetest.OpenAt(t, database.URL(t), store.Options{Bell: rings})
-			test(build(t, s, rings, meddle(s)))
+			test(build(t, s, rings, meddle(s), world.Real()))
 		})
 	}
 }
 
 // build furnishes a house; the runtime writes through applied, which may be a store
 // that a test interferes with.
-func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store) *house {
+func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w world.World) *house {
 	t.Helper()
 	h := &house{t: t, store: s, model: &fakeModel{}}
-	w := world.Real()
 	host, err := ingest.Memory("acme", "skills", skillFiles)
 	h.ok(err)
 	h.access = &access.Access{Store: s, World: w}
