@@ -28,6 +28,7 @@ import (
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
 	"github.com/countersign/countersign/ent/grant"
+	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
 	"github.com/countersign/countersign/ent/provider"
@@ -77,6 +78,8 @@ type Client struct {
 	ContentRevision *ContentRevisionClient
 	// Grant is the client for interacting with the Grant builders.
 	Grant *GrantClient
+	// IdempotencyKey is the client for interacting with the IdempotencyKey builders.
+	IdempotencyKey *IdempotencyKeyClient
 	// Installation is the client for interacting with the Installation builders.
 	Installation *InstallationClient
 	// IntegrityFailure is the client for interacting with the IntegrityFailure builders.
@@ -136,6 +139,7 @@ func (c *Client) init() {
 	c.ContentRecord = NewContentRecordClient(c.config)
 	c.ContentRevision = NewContentRevisionClient(c.config)
 	c.Grant = NewGrantClient(c.config)
+	c.IdempotencyKey = NewIdempotencyKeyClient(c.config)
 	c.Installation = NewInstallationClient(c.config)
 	c.IntegrityFailure = NewIntegrityFailureClient(c.config)
 	c.Provider = NewProviderClient(c.config)
@@ -258,6 +262,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ContentRecord:    NewContentRecordClient(cfg),
 		ContentRevision:  NewContentRevisionClient(cfg),
 		Grant:            NewGrantClient(cfg),
+		IdempotencyKey:   NewIdempotencyKeyClient(cfg),
 		Installation:     NewInstallationClient(cfg),
 		IntegrityFailure: NewIntegrityFailureClient(cfg),
 		Provider:         NewProviderClient(cfg),
@@ -307,6 +312,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ContentRecord:    NewContentRecordClient(cfg),
 		ContentRevision:  NewContentRevisionClient(cfg),
 		Grant:            NewGrantClient(cfg),
+		IdempotencyKey:   NewIdempotencyKeyClient(cfg),
 		Installation:     NewInstallationClient(cfg),
 		IntegrityFailure: NewIntegrityFailureClient(cfg),
 		Provider:         NewProviderClient(cfg),
@@ -356,10 +362,10 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
-		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
-		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch,
-		c.ToolSwitch, c.User,
+		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
+		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.Session,
+		c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task,
+		c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -371,10 +377,10 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
-		c.ContentRevision, c.Grant, c.Installation, c.IntegrityFailure, c.Provider,
-		c.Revocation, c.Run, c.RunEvent, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch,
-		c.ToolSwitch, c.User,
+		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
+		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.Session,
+		c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task,
+		c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -407,6 +413,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.ContentRevision.mutate(ctx, m)
 	case *GrantMutation:
 		return c.Grant.mutate(ctx, m)
+	case *IdempotencyKeyMutation:
+		return c.IdempotencyKey.mutate(ctx, m)
 	case *InstallationMutation:
 		return c.Installation.mutate(ctx, m)
 	case *IntegrityFailureMutation:
@@ -2169,6 +2177,139 @@ func (c *GrantClient) mutate(ctx context.Context, m *GrantMutation) (Value, erro
 		return (&GrantDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Grant mutation op: %q", m.Op())
+	}
+}
+
+// IdempotencyKeyClient is a client for the IdempotencyKey schema.
+type IdempotencyKeyClient struct {
+	config
+}
+
+// NewIdempotencyKeyClient returns a client for the IdempotencyKey from the given config.
+func NewIdempotencyKeyClient(c config) *IdempotencyKeyClient {
+	return &IdempotencyKeyClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `idempotencykey.Hooks(f(g(h())))`.
+func (c *IdempotencyKeyClient) Use(hooks ...Hook) {
+	c.hooks.IdempotencyKey = append(c.hooks.IdempotencyKey, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `idempotencykey.Intercept(f(g(h())))`.
+func (c *IdempotencyKeyClient) Intercept(interceptors ...Interceptor) {
+	c.inters.IdempotencyKey = append(c.inters.IdempotencyKey, interceptors...)
+}
+
+// Create returns a builder for creating a IdempotencyKey entity.
+func (c *IdempotencyKeyClient) Create() *IdempotencyKeyCreate {
+	mutation := newIdempotencyKeyMutation(c.config, OpCreate)
+	return &IdempotencyKeyCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of IdempotencyKey entities.
+func (c *IdempotencyKeyClient) CreateBulk(builders ...*IdempotencyKeyCreate) *IdempotencyKeyCreateBulk {
+	return &IdempotencyKeyCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *IdempotencyKeyClient) MapCreateBulk(slice any, setFunc func(*IdempotencyKeyCreate, int)) *IdempotencyKeyCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &IdempotencyKeyCreateBulk{err: fmt.Errorf("calling to IdempotencyKeyClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*IdempotencyKeyCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &IdempotencyKeyCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for IdempotencyKey.
+func (c *IdempotencyKeyClient) Update() *IdempotencyKeyUpdate {
+	mutation := newIdempotencyKeyMutation(c.config, OpUpdate)
+	return &IdempotencyKeyUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *IdempotencyKeyClient) UpdateOne(_m *IdempotencyKey) *IdempotencyKeyUpdateOne {
+	mutation := newIdempotencyKeyMutation(c.config, OpUpdateOne, withIdempotencyKey(_m))
+	return &IdempotencyKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *IdempotencyKeyClient) UpdateOneID(id uuid.UUID) *IdempotencyKeyUpdateOne {
+	mutation := newIdempotencyKeyMutation(c.config, OpUpdateOne, withIdempotencyKeyID(id))
+	return &IdempotencyKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for IdempotencyKey.
+func (c *IdempotencyKeyClient) Delete() *IdempotencyKeyDelete {
+	mutation := newIdempotencyKeyMutation(c.config, OpDelete)
+	return &IdempotencyKeyDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *IdempotencyKeyClient) DeleteOne(_m *IdempotencyKey) *IdempotencyKeyDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *IdempotencyKeyClient) DeleteOneID(id uuid.UUID) *IdempotencyKeyDeleteOne {
+	builder := c.Delete().Where(idempotencykey.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &IdempotencyKeyDeleteOne{builder}
+}
+
+// Query returns a query builder for IdempotencyKey.
+func (c *IdempotencyKeyClient) Query() *IdempotencyKeyQuery {
+	return &IdempotencyKeyQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeIdempotencyKey},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a IdempotencyKey entity by its id.
+func (c *IdempotencyKeyClient) Get(ctx context.Context, id uuid.UUID) (*IdempotencyKey, error) {
+	return c.Query().Where(idempotencykey.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *IdempotencyKeyClient) GetX(ctx context.Context, id uuid.UUID) *IdempotencyKey {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *IdempotencyKeyClient) Hooks() []Hook {
+	return c.hooks.IdempotencyKey
+}
+
+// Interceptors returns the client interceptors.
+func (c *IdempotencyKeyClient) Interceptors() []Interceptor {
+	return c.inters.IdempotencyKey
+}
+
+func (c *IdempotencyKeyClient) mutate(ctx context.Context, m *IdempotencyKeyMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&IdempotencyKeyCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&IdempotencyKeyUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&IdempotencyKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&IdempotencyKeyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown IdempotencyKey mutation op: %q", m.Op())
 	}
 }
 
@@ -4747,15 +4888,15 @@ type (
 	hooks struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
-		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
-		Setting, SignInCode, Skill, SkillRevision, Snippet, Source, Task, Token,
-		ToolGroupSwitch, ToolSwitch, User []ent.Hook
+		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
+		RunEvent, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
+		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
-		Installation, IntegrityFailure, Provider, Revocation, Run, RunEvent, Session,
-		Setting, SignInCode, Skill, SkillRevision, Snippet, Source, Task, Token,
-		ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
+		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
+		RunEvent, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
+		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
 	}
 )

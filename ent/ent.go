@@ -24,6 +24,7 @@ import (
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
 	"github.com/countersign/countersign/ent/grant"
+	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
 	"github.com/countersign/countersign/ent/provider"
@@ -114,6 +115,7 @@ func checkColumn(t, c string) error {
 			contentrecord.Table:    contentrecord.ValidColumn,
 			contentrevision.Table:  contentrevision.ValidColumn,
 			grant.Table:            grant.ValidColumn,
+			idempotencykey.Table:   idempotencykey.ValidColumn,
 			installation.Table:     installation.ValidColumn,
 			integrityfailure.Table: integrityfailure.ValidColumn,
 			provider.Table:         provider.ValidColumn,

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
+	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
@@ -118,6 +119,12 @@ func init() {
 	contentrevisionDescRevision := contentrevisionFields[2].Descriptor()
 	// contentrevision.DefaultRevision holds the default value on creation for the revision field.
 	contentrevision.DefaultRevision = contentrevisionDescRevision.Default.(int)
+	idempotencykeyFields := schema.IdempotencyKey{}.Fields()
+	_ = idempotencykeyFields
+	// idempotencykeyDescHolder is the schema descriptor for holder field.
+	idempotencykeyDescHolder := idempotencykeyFields[5].Descriptor()
+	// idempotencykey.DefaultHolder holds the default value on creation for the holder field.
+	idempotencykey.DefaultHolder = idempotencykeyDescHolder.Default.(string)
 	providerFields := schema.Provider{}.Fields()
 	_ = providerFields
 	// providerDescBaseURL is the schema descriptor for base_url field.

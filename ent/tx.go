@@ -36,6 +36,8 @@ type Tx struct {
 	ContentRevision *ContentRevisionClient
 	// Grant is the client for interacting with the Grant builders.
 	Grant *GrantClient
+	// IdempotencyKey is the client for interacting with the IdempotencyKey builders.
+	IdempotencyKey *IdempotencyKeyClient
 	// Installation is the client for interacting with the Installation builders.
 	Installation *InstallationClient
 	// IntegrityFailure is the client for interacting with the IntegrityFailure builders.
@@ -215,6 +217,7 @@ func (tx *Tx) init() {
 	tx.ContentRecord = NewContentRecordClient(tx.config)
 	tx.ContentRevision = NewContentRevisionClient(tx.config)
 	tx.Grant = NewGrantClient(tx.config)
+	tx.IdempotencyKey = NewIdempotencyKeyClient(tx.config)
 	tx.Installation = NewInstallationClient(tx.config)
 	tx.IntegrityFailure = NewIntegrityFailureClient(tx.config)
 	tx.Provider = NewProviderClient(tx.config)

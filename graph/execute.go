@@ -8,7 +8,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// schema adds to the generated one what every operation has: loaders for each response, and a way for a subscription to end with an error.
+// schema adds to the generated one what every operation has: loaders for each response, idempotency keys around
+// its mutations, and a way for a subscription to end with an error.
 type schema struct {
 	graphql.ExecutableSchema
 	resolver *Resolver
@@ -17,6 +18,8 @@ type schema struct {
 // Exec runs an operation. A subscription whose source fails gets one more response, which says why, before it completes.
 func (s *schema) Exec(ctx context.Context) graphql.ResponseHandler {
 	failure := &failure{}
+	operation := graphql.GetOperationContext(ctx)
+	operation.ResolverMiddleware = s.resolver.repeatable(operation.ResolverMiddleware)
 	next := s.ExecutableSchema.Exec(context.WithValue(ctx, failureKey{}, failure))
 	return func(ctx context.Context) *graphql.Response {
 		if response := next(s.resolver.withLoaders(ctx)); response != nil {

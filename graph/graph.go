@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/once"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
 )
@@ -53,6 +54,7 @@ type Rooms struct {
 	Tools   *tool.Registry
 	Audit   audit.Reader
 	Proofs  *audit.Log
+	Keys    *once.Keys
 	Log     *slog.Logger
 
 	// Bell wakes subscriptions to the audit trail and to syncs; without one they look again now and then.

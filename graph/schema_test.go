@@ -95,8 +95,10 @@ func TestEveryMutationTakesOneInputAndAnswersWithItsPayload(t *testing.T) {
 				t.Errorf("%s.%s cannot be null when the rules refuse", payload.Name, field.Name)
 			}
 		}
-		if schema.Types[name+"Input"].Fields.ForName("clientMutationId") == nil {
-			t.Errorf("%sInput has no clientMutationId", name)
+		for _, field := range []string{"clientMutationId", "idempotencyKey"} {
+			if got := schema.Types[name+"Input"].Fields.ForName(field); got == nil || got.Type.String() != "String" {
+				t.Errorf("R18 %sInput has no %s: String", name, field)
+			}
 		}
 	}
 }

@@ -45,7 +45,12 @@ func toProgress(s library.Source) model.SyncProgress {
 
 // sync reads a source and says what that came to, or nothing when it goes on in the background. A client that goes away ends no sync.
 func (r *Resolver) sync(ctx context.Context, id uuid.UUID, background bool) (*model.SyncReport, error) {
-	begun, err := r.Library.BeginSync(ctx, caller(ctx), id)
+	// With an idempotency key the effect of a sync is what it stored, and of one in the background that it began.
+	begin, run := change.Aside(ctx), context.WithoutCancel(ctx)
+	if background {
+		begin, run = ctx, change.Aside(run)
+	}
+	begun, err := r.Library.BeginSync(begin, caller(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +66,13 @@ func (r *Resolver) sync(ctx context.Context, id uuid.UUID, background bool) (*mo
 				r.Log.ErrorContext(ctx, "a sync in the background failed", "source", id, "error", err)
 			}
 		}()
-		report, err = begun.Run(context.WithoutCancel(ctx))
+		report, err = begun.Run(run)
 	}()
 	if background {
 		return nil, nil
+	}
+	if change.KeyOf(ctx) != nil {
+		<-done // the key is held until there is an answer to keep with it
 	}
 	select {
 	case <-done:

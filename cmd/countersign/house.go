@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/ingest"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/live"
+	"github.com/countersign/countersign/internal/once"
 	"github.com/countersign/countersign/internal/provider"
 	"github.com/countersign/countersign/internal/store"
 	"github.com/countersign/countersign/internal/tool"
@@ -38,6 +39,7 @@ type house struct {
 	agent   *agent.Agent
 	auth    *auth.Auth
 	proofs  *audit.Log
+	keys    *once.Keys
 }
 
 // open builds the house. Whoever opened it closes it.
@@ -66,6 +68,7 @@ func (h *house) furnish() error {
 		return err
 	}
 	h.proofs = audit.NewLog(h.store)
+	h.keys = &once.Keys{Store: h.store, World: h.world, Bell: h.bell, Log: h.log}
 	h.access = &access.Access{Store: h.store, World: h.world, File: h.config.Settings}
 	h.auth = auth.New(accounts{h.access}, h.world, h.config.AdminToken)
 	hooks := make([]content.Hook, len(h.config.ContentHooks))

@@ -112,7 +112,7 @@ func (h *house) printLink(ctx context.Context, out io.Writer, address string) er
 func (h *house) run(ctx context.Context, listener net.Listener) error {
 	api := graph.New(graph.Rooms{
 		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Tools: h.tools, Audit: h.store, Proofs: h.proofs,
-		Log: h.log, Bell: h.bell,
+		Keys: h.keys, Log: h.log, Bell: h.bell,
 	})
 	s := server.New(server.Options{
 		Schema:         api.Schema(),

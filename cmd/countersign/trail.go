@@ -55,6 +55,9 @@ func (h *house) tidy(ctx context.Context) {
 		return
 	}
 	h.tidyTrail(ctx)
+	if _, err := h.keys.Sweep(ctx); err != nil && ctx.Err() == nil {
+		h.log.Error("removing old idempotency keys failed", slog.Any("error", err))
+	}
 	if done, err := h.agent.Retain(ctx); err != nil && ctx.Err() == nil {
 		h.log.Error("removing old runs failed", slog.Any("error", err))
 	} else if done != (agent.Retained{}) {

@@ -389,6 +389,33 @@ var (
 			},
 		},
 	}
+	// IdempotencyKeysColumns holds the columns for the "idempotency_keys" table.
+	IdempotencyKeysColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "actor_id", Type: field.TypeUUID},
+		{Name: "mutation", Type: field.TypeString, Size: 2147483647},
+		{Name: "input", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "status", Type: field.TypeString, Size: 2147483647},
+		{Name: "holder", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "lease_until", Type: field.TypeTime, Nullable: true},
+		{Name: "effect", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "answer", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "expires_at", Type: field.TypeTime},
+	}
+	// IdempotencyKeysTable holds the schema information for the "idempotency_keys" table.
+	IdempotencyKeysTable = &schema.Table{
+		Name:       "idempotency_keys",
+		Columns:    IdempotencyKeysColumns,
+		PrimaryKey: []*schema.Column{IdempotencyKeysColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "idempotencykey_expires_at",
+				Unique:  false,
+				Columns: []*schema.Column{IdempotencyKeysColumns[10]},
+			},
+		},
+	}
 	// InstallationColumns holds the columns for the "installation" table.
 	InstallationColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt},
@@ -961,6 +988,7 @@ var (
 		ContentRecordsTable,
 		ContentRevisionsTable,
 		GrantsTable,
+		IdempotencyKeysTable,
 		InstallationTable,
 		IntegrityFailuresTable,
 		ProvidersTable,
@@ -1067,6 +1095,12 @@ func init() {
 	}
 	GrantsTable.Annotation.Checks = map[string]string{
 		"grants_permission": "permission IN ('content:read', 'content:edit', 'skill:read', 'skill:author', 'skill:approve', 'run:start', 'run:read', 'run:approve', 'run:approve_own', 'run:cancel', 'snippet:edit', 'audit:read', 'conversation:use')",
+	}
+	IdempotencyKeysTable.Annotation = &entsql.Annotation{
+		Table: "idempotency_keys",
+	}
+	IdempotencyKeysTable.Annotation.Checks = map[string]string{
+		"idempotency_keys_status": "status IN ('claimed', 'done', 'answered')",
 	}
 	InstallationTable.Annotation = &entsql.Annotation{
 		Table: "installation",

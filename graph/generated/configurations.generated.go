@@ -1358,7 +1358,7 @@ func (ec *executionContext) unmarshalInputAttachSkillInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"skillId", "configurationId", "taskId", "loadMode", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "configurationId", "taskId", "loadMode", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1393,6 +1393,13 @@ func (ec *executionContext) unmarshalInputAttachSkillInput(ctx context.Context, 
 				return it, err
 			}
 			it.LoadMode = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1444,7 +1451,7 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 		asMap["allowedUserIds"] = []any{}
 	}
 
-	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1528,6 +1535,13 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.AllowedUserIds = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1563,7 +1577,7 @@ func (ec *executionContext) unmarshalInputDetachSkillInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"attachmentId", "clientMutationId"}
+	fieldsInOrder := [...]string{"attachmentId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1577,6 +1591,13 @@ func (ec *executionContext) unmarshalInputDetachSkillInput(ctx context.Context, 
 				return it, err
 			}
 			it.AttachmentID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1612,7 +1633,7 @@ func (ec *executionContext) unmarshalInputUpdateAttachmentInput(ctx context.Cont
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"attachmentId", "loadMode", "position", "clientMutationId"}
+	fieldsInOrder := [...]string{"attachmentId", "loadMode", "position", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1640,6 +1661,13 @@ func (ec *executionContext) unmarshalInputUpdateAttachmentInput(ctx context.Cont
 				return it, err
 			}
 			it.Position = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1675,7 +1703,7 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "clientMutationId"}
+	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1773,6 +1801,13 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.AllowedUserIds = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

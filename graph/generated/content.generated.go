@@ -1886,7 +1886,7 @@ func (ec *executionContext) unmarshalInputCopyRecordInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "parentId", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "parentId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1914,6 +1914,13 @@ func (ec *executionContext) unmarshalInputCopyRecordInput(ctx context.Context, o
 				return it, err
 			}
 			it.ParentID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1949,7 +1956,7 @@ func (ec *executionContext) unmarshalInputCreateRecordInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "parentId", "fields", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "parentId", "fields", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1977,6 +1984,13 @@ func (ec *executionContext) unmarshalInputCreateRecordInput(ctx context.Context,
 				return it, err
 			}
 			it.Fields = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2012,7 +2026,7 @@ func (ec *executionContext) unmarshalInputDeleteRecordInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "revision", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "revision", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2040,6 +2054,13 @@ func (ec *executionContext) unmarshalInputDeleteRecordInput(ctx context.Context,
 				return it, err
 			}
 			it.Revision = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2075,7 +2096,7 @@ func (ec *executionContext) unmarshalInputHideRecordInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "revision", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "revision", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2103,6 +2124,13 @@ func (ec *executionContext) unmarshalInputHideRecordInput(ctx context.Context, o
 				return it, err
 			}
 			it.Revision = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2138,7 +2166,7 @@ func (ec *executionContext) unmarshalInputMoveRecordInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "parentId", "beforeId", "revision", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "parentId", "beforeId", "revision", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2180,6 +2208,13 @@ func (ec *executionContext) unmarshalInputMoveRecordInput(ctx context.Context, o
 				return it, err
 			}
 			it.Revision = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2215,7 +2250,7 @@ func (ec *executionContext) unmarshalInputPublishRecordInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "revision", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "revision", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2243,6 +2278,13 @@ func (ec *executionContext) unmarshalInputPublishRecordInput(ctx context.Context
 				return it, err
 			}
 			it.Revision = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2327,7 +2369,7 @@ func (ec *executionContext) unmarshalInputReplaceFileReferenceInput(ctx context.
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "fileId", "alternative", "revision", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "fileId", "alternative", "revision", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2369,6 +2411,13 @@ func (ec *executionContext) unmarshalInputReplaceFileReferenceInput(ctx context.
 				return it, err
 			}
 			it.Revision = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2404,7 +2453,7 @@ func (ec *executionContext) unmarshalInputTranslateRecordInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "language", "fields", "elements", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "language", "fields", "elements", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2446,6 +2495,13 @@ func (ec *executionContext) unmarshalInputTranslateRecordInput(ctx context.Conte
 				return it, err
 			}
 			it.Elements = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2481,7 +2537,7 @@ func (ec *executionContext) unmarshalInputUpdateRecordInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"table", "id", "fields", "revision", "clientMutationId"}
+	fieldsInOrder := [...]string{"table", "id", "fields", "revision", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2516,6 +2572,13 @@ func (ec *executionContext) unmarshalInputUpdateRecordInput(ctx context.Context,
 				return it, err
 			}
 			it.Revision = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -416,7 +416,7 @@ func (ec *executionContext) unmarshalInputCreateProviderInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "kind", "baseUrl", "apiKey", "trustZone", "script", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "kind", "baseUrl", "apiKey", "trustZone", "script", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -465,6 +465,13 @@ func (ec *executionContext) unmarshalInputCreateProviderInput(ctx context.Contex
 				return it, err
 			}
 			it.Script = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -1561,7 +1561,7 @@ func (ec *executionContext) unmarshalInputApproveSkillVersionInput(ctx context.C
 		asMap["comment"] = ""
 	}
 
-	fieldsInOrder := [...]string{"skillId", "digest", "comment", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "digest", "comment", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1589,6 +1589,13 @@ func (ec *executionContext) unmarshalInputApproveSkillVersionInput(ctx context.C
 				return it, err
 			}
 			it.Comment = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1624,7 +1631,7 @@ func (ec *executionContext) unmarshalInputRevokeSkillVersionInput(ctx context.Co
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"skillId", "digest", "reason", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "digest", "reason", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1652,6 +1659,13 @@ func (ec *executionContext) unmarshalInputRevokeSkillVersionInput(ctx context.Co
 				return it, err
 			}
 			it.Reason = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -7026,6 +7026,8 @@ input CreateUserInput {
   kind: UserKind! = PERSON
   """Whether it may do everything. Only a person may."""
   administrator: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7050,6 +7052,8 @@ input UpdateUserInput {
   administrator: Boolean
   """Whether it may sign in."""
   enabled: Boolean
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7070,6 +7074,8 @@ input GrantPermissionInput {
   userId: ID!
   """What it may do from now on."""
   permission: Permission!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7090,6 +7096,8 @@ input RevokePermissionInput {
   userId: ID!
   """What it may not do any more."""
   permission: Permission!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7112,6 +7120,8 @@ input CreateTokenInput {
   name: String!
   """When it ends; null when it does not end by itself."""
   expiresAt: DateTime
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7132,6 +7142,8 @@ type CreateTokenPayload {
 input RevokeTokenInput {
   """The token."""
   tokenId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7578,6 +7590,8 @@ input CreateConfigurationInput {
   maxIterations: Int
   """Who may use it; empty for everybody."""
   allowedUserIds: [ID!]! = []
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7620,6 +7634,8 @@ input UpdateConfigurationInput {
   maxIterations: Int
   """Who may use it; empty for everybody."""
   allowedUserIds: [ID!]
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7647,6 +7663,8 @@ input AttachSkillInput {
   and no process.
   """
   loadMode: LoadMode
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7665,6 +7683,8 @@ type AttachSkillPayload {
 input DetachSkillInput {
   """The attachment."""
   attachmentId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7687,6 +7707,8 @@ input UpdateAttachmentInput {
   loadMode: LoadMode
   """Its place among the attachments of its configuration or task, from 1; beyond the end is the end."""
   position: Int
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7894,6 +7916,8 @@ input CreateRecordInput {
   parentId: ID
   """Its fields, a JSON object whose keys the table declares."""
   fields: JSON!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7918,6 +7942,8 @@ input UpdateRecordInput {
   fields: JSON!
   """The revision that the change started from."""
   revision: Int!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7940,6 +7966,8 @@ input PublishRecordInput {
   id: ID!
   """The revision that the caller saw."""
   revision: Int!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7962,6 +7990,8 @@ input HideRecordInput {
   id: ID!
   """The revision that the caller saw."""
   revision: Int!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -7988,6 +8018,8 @@ input MoveRecordInput {
   beforeId: ID
   """The revision that the caller saw."""
   revision: Int!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8014,6 +8046,8 @@ input CopyRecordInput {
   id: ID!
   """The page to put the copy below; null is beside the record, empty is the top of the site."""
   parentId: ID
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8036,6 +8070,8 @@ input DeleteRecordInput {
   id: ID!
   """The revision that the caller saw."""
   revision: Int!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8066,6 +8102,8 @@ input TranslateRecordInput {
   fields: JSON!
   """For a page: the texts of its elements, a JSON object of objects by the element's id."""
   elements: JSON
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8094,6 +8132,8 @@ input ReplaceFileReferenceInput {
   alternative: String
   """The revision that the caller saw."""
   revision: Int!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8167,6 +8207,12 @@ type Query {
 """
 What can be changed. A change that the rules refuse is answered as data: the payload's object is null and ` + "`" + `refusal` + "`" + ` says why. A missing
 permission and an input that cannot be right are errors, and the field itself is null; the other changes of the same document stand.
+
+A change with an ` + "`" + `idempotencyKey` + "`" + ` (1 to 200 visible ASCII characters) has one effect, however often and wherever it is sent within 24 hours; a key is the
+caller's own and belongs to one mutation. A repetition with the same input is answered with the same objects, as they are now, and the same refusal; it
+waits while the first is under way, and gets no secret a second time. The same key with other input is the error CONFLICT. An error without an effect
+leaves the key free: after UNAVAILABLE, or no answer at all, send the same again with the same key. When a server dies between the change and its answer,
+the objects and the refusal are told all the same; what only the lost answer counted (` + "`" + `report` + "`" + `, ` + "`" + `left` + "`" + `, ` + "`" + `untranslated` + "`" + `) is null.
 """
 type Mutation
 
@@ -8265,6 +8311,8 @@ input CreateProviderInput {
   trustZone: TrustZone
   """The script of a scripted provider, in YAML."""
   script: String
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8724,6 +8772,8 @@ input ApproveSkillVersionInput {
   digest: Digest!
   """A remark for whoever reads the trail."""
   comment: String! = ""
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -8748,6 +8798,8 @@ input RevokeSkillVersionInput {
   digest: Digest!
   """Why."""
   reason: String!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -9525,6 +9577,8 @@ input StartRunInput {
   maxIterations: Int
   """Answer at once instead of when the run settles or waits."""
   background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -9565,6 +9619,8 @@ input DecideRunInput {
   decision: Decision!
   """What a denial of a write asks for. Not with an approval."""
   reason: DenialReason
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -9587,6 +9643,8 @@ input SubmitRunInputInput {
   turnDigest: Digest!
   """The values, by the schema that was asked for."""
   values: JSON!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -9605,6 +9663,8 @@ type SubmitRunInputPayload {
 input CancelRunInput {
   """The run."""
   runId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -9623,6 +9683,8 @@ type CancelRunPayload {
 input CancelRunIfWaitingInput {
   """The run."""
   runId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -9631,6 +9693,8 @@ input CancelRunIfWaitingInput {
 input EndProcessInput {
   """The run."""
   runId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -9688,6 +9752,8 @@ input UpdateSettingInput {
   name: String!
   """Its value; null returns to the default."""
   value: String
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10032,6 +10098,8 @@ input CreateSkillInput {
   process: Boolean! = false
   """The tools that it declares; null declares none. Only administrators may give this."""
   allowedTools: [String!]
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10062,6 +10130,8 @@ input UpdateSkillInput {
   process: Boolean
   """The tools that it declares; null withdraws the declaration. Only administrators may give this."""
   allowedTools: [String!]
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10082,6 +10152,8 @@ input SetSkillEnabledInput {
   skillId: ID!
   """Whether it may be used."""
   enabled: Boolean!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10104,6 +10176,8 @@ input RestoreSkillRevisionInput {
   number: Int!
   """The revision that the skill has now, as it was seen."""
   revision: Int!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10124,6 +10198,8 @@ input MoveSkillInput {
   skillId: ID!
   """The source it is to belong to."""
   sourceId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10226,6 +10302,8 @@ input CreateSnippetInput {
   name: String!
   """The text."""
   text: String!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10250,6 +10328,8 @@ input UpdateSnippetInput {
   name: String
   """The text."""
   text: String
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10270,6 +10350,8 @@ input MarkSnippetInput {
   snippetId: ID!
   """The digest of the block that was read. Another block than the present one is refused with STALE_SNIPPET."""
   blockDigest: Digest!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10288,6 +10370,8 @@ type MarkSnippetPayload {
 input UnmarkSnippetInput {
   """The snippet."""
   snippetId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10549,6 +10633,8 @@ input CreateSourceInput {
   accessToken: String
   """The manifest fingerprint that a sync must find."""
   expectedFingerprint: String
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10581,6 +10667,8 @@ input UpdateSourceInput {
   expectedFingerprint: String
   """Whether it may be synced."""
   enabled: Boolean
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10601,6 +10689,8 @@ input SetSourceTrustLevelInput {
   sourceId: ID!
   """What it is trusted with from now on."""
   trustLevel: TrustLevel!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10621,6 +10711,8 @@ input SetSourceTokenInput {
   sourceId: ID!
   """The token; null removes it."""
   token: String
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10639,6 +10731,8 @@ type SetSourceTokenPayload {
 input DeleteSourceInput {
   """The source."""
   sourceId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10659,6 +10753,8 @@ input SyncSourceInput {
   sourceId: ID!
   """Answer at once instead of when the sync ends."""
   background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10679,6 +10775,8 @@ type SyncSourcePayload {
 input CancelSyncInput {
   """The source."""
   sourceId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10773,6 +10871,8 @@ input CreateTaskInput {
   configurationId: ID!
   """What is asked."""
   prompt: String!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10799,6 +10899,8 @@ input RunTaskInput {
   maxIterations: Int
   """Answer at once instead of when the run settles or waits."""
   background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10918,6 +11020,8 @@ input SetToolEnabledInput {
   name: String!
   """Whether it may be used."""
   enabled: Boolean!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }
@@ -10938,6 +11042,8 @@ input SetToolGroupEnabledInput {
   name: String!
   """Whether its tools may be used."""
   enabled: Boolean!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
   """Echoed in the payload."""
   clientMutationId: String
 }

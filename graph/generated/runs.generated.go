@@ -4773,7 +4773,7 @@ func (ec *executionContext) unmarshalInputCancelRunIfWaitingInput(ctx context.Co
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"runId", "clientMutationId"}
+	fieldsInOrder := [...]string{"runId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4787,6 +4787,13 @@ func (ec *executionContext) unmarshalInputCancelRunIfWaitingInput(ctx context.Co
 				return it, err
 			}
 			it.RunID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -4822,7 +4829,7 @@ func (ec *executionContext) unmarshalInputCancelRunInput(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"runId", "clientMutationId"}
+	fieldsInOrder := [...]string{"runId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4836,6 +4843,13 @@ func (ec *executionContext) unmarshalInputCancelRunInput(ctx context.Context, ob
 				return it, err
 			}
 			it.RunID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -4871,7 +4885,7 @@ func (ec *executionContext) unmarshalInputDecideRunInput(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"runId", "turnDigest", "decision", "reason", "clientMutationId"}
+	fieldsInOrder := [...]string{"runId", "turnDigest", "decision", "reason", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4906,6 +4920,13 @@ func (ec *executionContext) unmarshalInputDecideRunInput(ctx context.Context, ob
 				return it, err
 			}
 			it.Reason = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -4941,7 +4962,7 @@ func (ec *executionContext) unmarshalInputEndProcessInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"runId", "clientMutationId"}
+	fieldsInOrder := [...]string{"runId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4955,6 +4976,13 @@ func (ec *executionContext) unmarshalInputEndProcessInput(ctx context.Context, o
 				return it, err
 			}
 			it.RunID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -5155,7 +5183,7 @@ func (ec *executionContext) unmarshalInputStartRunInput(ctx context.Context, obj
 		asMap["background"] = false
 	}
 
-	fieldsInOrder := [...]string{"configurationId", "prompt", "messages", "invocation", "predecessorId", "forcedSkillIds", "allowedTools", "maxIterations", "background", "clientMutationId"}
+	fieldsInOrder := [...]string{"configurationId", "prompt", "messages", "invocation", "predecessorId", "forcedSkillIds", "allowedTools", "maxIterations", "background", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -5225,6 +5253,13 @@ func (ec *executionContext) unmarshalInputStartRunInput(ctx context.Context, obj
 				return it, err
 			}
 			it.Background = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -5260,7 +5295,7 @@ func (ec *executionContext) unmarshalInputSubmitRunInputInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"runId", "turnDigest", "values", "clientMutationId"}
+	fieldsInOrder := [...]string{"runId", "turnDigest", "values", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -5288,6 +5323,13 @@ func (ec *executionContext) unmarshalInputSubmitRunInputInput(ctx context.Contex
 				return it, err
 			}
 			it.Values = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -2368,7 +2368,7 @@ func (ec *executionContext) unmarshalInputCreateSkillInput(ctx context.Context, 
 		asMap["process"] = false
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "identifier", "name", "description", "body", "process", "allowedTools", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "identifier", "name", "description", "body", "process", "allowedTools", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2424,6 +2424,13 @@ func (ec *executionContext) unmarshalInputCreateSkillInput(ctx context.Context, 
 				return it, err
 			}
 			it.AllowedTools = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2459,7 +2466,7 @@ func (ec *executionContext) unmarshalInputMoveSkillInput(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"skillId", "sourceId", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "sourceId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2480,6 +2487,13 @@ func (ec *executionContext) unmarshalInputMoveSkillInput(ctx context.Context, ob
 				return it, err
 			}
 			it.SourceID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2515,7 +2529,7 @@ func (ec *executionContext) unmarshalInputRestoreSkillRevisionInput(ctx context.
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"skillId", "number", "revision", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "number", "revision", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2543,6 +2557,13 @@ func (ec *executionContext) unmarshalInputRestoreSkillRevisionInput(ctx context.
 				return it, err
 			}
 			it.Revision = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2578,7 +2599,7 @@ func (ec *executionContext) unmarshalInputSetSkillEnabledInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"skillId", "enabled", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "enabled", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2599,6 +2620,13 @@ func (ec *executionContext) unmarshalInputSetSkillEnabledInput(ctx context.Conte
 				return it, err
 			}
 			it.Enabled = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2711,7 +2739,7 @@ func (ec *executionContext) unmarshalInputUpdateSkillInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"skillId", "revision", "name", "description", "body", "process", "allowedTools", "clientMutationId"}
+	fieldsInOrder := [...]string{"skillId", "revision", "name", "description", "body", "process", "allowedTools", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2767,6 +2795,13 @@ func (ec *executionContext) unmarshalInputUpdateSkillInput(ctx context.Context, 
 				return it, err
 			}
 			it.AllowedTools = graphql.OmittableOf(data)
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -783,7 +783,7 @@ func (ec *executionContext) unmarshalInputCreateSnippetInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "text", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "text", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -804,6 +804,13 @@ func (ec *executionContext) unmarshalInputCreateSnippetInput(ctx context.Context
 				return it, err
 			}
 			it.Text = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -839,7 +846,7 @@ func (ec *executionContext) unmarshalInputMarkSnippetInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"snippetId", "blockDigest", "clientMutationId"}
+	fieldsInOrder := [...]string{"snippetId", "blockDigest", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -860,6 +867,13 @@ func (ec *executionContext) unmarshalInputMarkSnippetInput(ctx context.Context, 
 				return it, err
 			}
 			it.BlockDigest = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -895,7 +909,7 @@ func (ec *executionContext) unmarshalInputUnmarkSnippetInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"snippetId", "clientMutationId"}
+	fieldsInOrder := [...]string{"snippetId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -909,6 +923,13 @@ func (ec *executionContext) unmarshalInputUnmarkSnippetInput(ctx context.Context
 				return it, err
 			}
 			it.SnippetID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -944,7 +965,7 @@ func (ec *executionContext) unmarshalInputUpdateSnippetInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"snippetId", "revision", "name", "text", "clientMutationId"}
+	fieldsInOrder := [...]string{"snippetId", "revision", "name", "text", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -979,6 +1000,13 @@ func (ec *executionContext) unmarshalInputUpdateSnippetInput(ctx context.Context
 				return it, err
 			}
 			it.Text = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -1747,7 +1747,7 @@ func (ec *executionContext) unmarshalInputCancelSyncInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1761,6 +1761,13 @@ func (ec *executionContext) unmarshalInputCancelSyncInput(ctx context.Context, o
 				return it, err
 			}
 			it.SourceID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1800,7 +1807,7 @@ func (ec *executionContext) unmarshalInputCreateSourceInput(ctx context.Context,
 		asMap["trustLevel"] = "UNTRUSTED"
 	}
 
-	fieldsInOrder := [...]string{"title", "type", "url", "ref", "pinnedCommit", "trustLevel", "accessToken", "expectedFingerprint", "clientMutationId"}
+	fieldsInOrder := [...]string{"title", "type", "url", "ref", "pinnedCommit", "trustLevel", "accessToken", "expectedFingerprint", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1863,6 +1870,13 @@ func (ec *executionContext) unmarshalInputCreateSourceInput(ctx context.Context,
 				return it, err
 			}
 			it.ExpectedFingerprint = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1898,7 +1912,7 @@ func (ec *executionContext) unmarshalInputDeleteSourceInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1912,6 +1926,13 @@ func (ec *executionContext) unmarshalInputDeleteSourceInput(ctx context.Context,
 				return it, err
 			}
 			it.SourceID = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -1947,7 +1968,7 @@ func (ec *executionContext) unmarshalInputSetSourceTokenInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "token", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "token", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1968,6 +1989,13 @@ func (ec *executionContext) unmarshalInputSetSourceTokenInput(ctx context.Contex
 				return it, err
 			}
 			it.Token = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2003,7 +2031,7 @@ func (ec *executionContext) unmarshalInputSetSourceTrustLevelInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "trustLevel", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "trustLevel", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2024,6 +2052,13 @@ func (ec *executionContext) unmarshalInputSetSourceTrustLevelInput(ctx context.C
 				return it, err
 			}
 			it.TrustLevel = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2063,7 +2098,7 @@ func (ec *executionContext) unmarshalInputSyncSourceInput(ctx context.Context, o
 		asMap["background"] = false
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "background", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "background", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2084,6 +2119,13 @@ func (ec *executionContext) unmarshalInputSyncSourceInput(ctx context.Context, o
 				return it, err
 			}
 			it.Background = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2119,7 +2161,7 @@ func (ec *executionContext) unmarshalInputUpdateSourceInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"sourceId", "title", "type", "url", "ref", "pinnedCommit", "expectedFingerprint", "enabled", "clientMutationId"}
+	fieldsInOrder := [...]string{"sourceId", "title", "type", "url", "ref", "pinnedCommit", "expectedFingerprint", "enabled", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2182,6 +2224,13 @@ func (ec *executionContext) unmarshalInputUpdateSourceInput(ctx context.Context,
 				return it, err
 			}
 			it.Enabled = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

@@ -647,7 +647,7 @@ func (ec *executionContext) unmarshalInputSetToolEnabledInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "enabled", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "enabled", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -668,6 +668,13 @@ func (ec *executionContext) unmarshalInputSetToolEnabledInput(ctx context.Contex
 				return it, err
 			}
 			it.Enabled = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -703,7 +710,7 @@ func (ec *executionContext) unmarshalInputSetToolGroupEnabledInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "enabled", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "enabled", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -724,6 +731,13 @@ func (ec *executionContext) unmarshalInputSetToolGroupEnabledInput(ctx context.C
 				return it, err
 			}
 			it.Enabled = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		case "clientMutationId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

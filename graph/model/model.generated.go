@@ -116,6 +116,8 @@ type ApproveSkillVersionInput struct {
 	Digest string `json:"digest"`
 	// A remark for whoever reads the trail.
 	Comment string `json:"comment"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -143,6 +145,8 @@ type AttachSkillInput struct {
 	// When it is composed. Not given, that is ON_DEMAND on a configuration and ALWAYS on a task. A process is only ever ON_DEMAND; a task takes ALWAYS alone
 	// and no process.
 	LoadMode *LoadMode `json:"loadMode"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -342,6 +346,8 @@ type CallTarget struct {
 type CancelRunIfWaitingInput struct {
 	// The run.
 	RunID string `json:"runId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -362,6 +368,8 @@ type CancelRunIfWaitingPayload struct {
 type CancelRunInput struct {
 	// The run.
 	RunID string `json:"runId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -380,6 +388,8 @@ type CancelRunPayload struct {
 type CancelSyncInput struct {
 	// The source.
 	SourceID string `json:"sourceId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -475,6 +485,8 @@ type CopyRecordInput struct {
 	ID string `json:"id"`
 	// The page to put the copy below; null is beside the record, empty is the top of the site.
 	ParentID *string `json:"parentId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -513,6 +525,8 @@ type CreateConfigurationInput struct {
 	MaxIterations *int `json:"maxIterations"`
 	// Who may use it; empty for everybody.
 	AllowedUserIds []string `json:"allowedUserIds"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -541,6 +555,8 @@ type CreateProviderInput struct {
 	TrustZone *TrustZone `json:"trustZone"`
 	// The script of a scripted provider, in YAML.
 	Script *string `json:"script"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -563,6 +579,8 @@ type CreateRecordInput struct {
 	ParentID *string `json:"parentId"`
 	// Its fields, a JSON object whose keys the table declares.
 	Fields json.RawMessage `json:"fields"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -593,6 +611,8 @@ type CreateSkillInput struct {
 	Process bool `json:"process"`
 	// The tools that it declares; null declares none. Only administrators may give this.
 	AllowedTools []string `json:"allowedTools"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -613,6 +633,8 @@ type CreateSnippetInput struct {
 	Name string `json:"name"`
 	// The text.
 	Text string `json:"text"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -645,6 +667,8 @@ type CreateSourceInput struct {
 	AccessToken *string `json:"accessToken"`
 	// The manifest fingerprint that a sync must find.
 	ExpectedFingerprint *string `json:"expectedFingerprint"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -667,6 +691,8 @@ type CreateTaskInput struct {
 	ConfigurationID string `json:"configurationId"`
 	// What is asked.
 	Prompt string `json:"prompt"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -689,6 +715,8 @@ type CreateTokenInput struct {
 	Name string `json:"name"`
 	// When it ends; null when it does not end by itself.
 	ExpiresAt *time.Time `json:"expiresAt"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -713,6 +741,8 @@ type CreateUserInput struct {
 	Kind UserKind `json:"kind"`
 	// Whether it may do everything. Only a person may.
 	Administrator bool `json:"administrator"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -737,6 +767,8 @@ type DecideRunInput struct {
 	Decision Decision `json:"decision"`
 	// What a denial of a write asks for. Not with an approval.
 	Reason *DenialReason `json:"reason"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -783,6 +815,8 @@ type DeleteRecordInput struct {
 	ID string `json:"id"`
 	// The revision that the caller saw.
 	Revision int `json:"revision"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -805,6 +839,8 @@ type DeleteRecordPayload struct {
 type DeleteSourceInput struct {
 	// The source.
 	SourceID string `json:"sourceId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -823,6 +859,8 @@ type DeleteSourcePayload struct {
 type DetachSkillInput struct {
 	// The attachment.
 	AttachmentID string `json:"attachmentId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -855,6 +893,8 @@ type DiffLine struct {
 type EndProcessInput struct {
 	// The run.
 	RunID string `json:"runId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -889,6 +929,8 @@ type GrantPermissionInput struct {
 	UserID string `json:"userId"`
 	// What it may do from now on.
 	Permission Permission `json:"permission"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -911,6 +953,8 @@ type HideRecordInput struct {
 	ID string `json:"id"`
 	// The revision that the caller saw.
 	Revision int `json:"revision"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1001,6 +1045,8 @@ type MarkSnippetInput struct {
 	SnippetID string `json:"snippetId"`
 	// The digest of the block that was read. Another block than the present one is refused with STALE_SNIPPET.
 	BlockDigest string `json:"blockDigest"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1059,6 +1105,8 @@ type MoveRecordInput struct {
 	BeforeID *string `json:"beforeId"`
 	// The revision that the caller saw.
 	Revision int `json:"revision"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1083,6 +1131,8 @@ type MoveSkillInput struct {
 	SkillID string `json:"skillId"`
 	// The source it is to belong to.
 	SourceID string `json:"sourceId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1283,6 +1333,8 @@ type PublishRecordInput struct {
 	ID string `json:"id"`
 	// The revision that the caller saw.
 	Revision int `json:"revision"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1365,6 +1417,8 @@ type ReplaceFileReferenceInput struct {
 	Alternative *string `json:"alternative"`
 	// The revision that the caller saw.
 	Revision int `json:"revision"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1391,6 +1445,8 @@ type RestoreSkillRevisionInput struct {
 	Number int `json:"number"`
 	// The revision that the skill has now, as it was seen.
 	Revision int `json:"revision"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1499,6 +1555,8 @@ type RevokePermissionInput struct {
 	UserID string `json:"userId"`
 	// What it may not do any more.
 	Permission Permission `json:"permission"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1521,6 +1579,8 @@ type RevokeSkillVersionInput struct {
 	Digest string `json:"digest"`
 	// Why.
 	Reason string `json:"reason"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1541,6 +1601,8 @@ type RevokeSkillVersionPayload struct {
 type RevokeTokenInput struct {
 	// The token.
 	TokenID string `json:"tokenId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1720,6 +1782,8 @@ type RunTaskInput struct {
 	MaxIterations *int `json:"maxIterations"`
 	// Answer at once instead of when the run settles or waits.
 	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1748,6 +1812,8 @@ type SetSkillEnabledInput struct {
 	SkillID string `json:"skillId"`
 	// Whether it may be used.
 	Enabled bool `json:"enabled"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1768,6 +1834,8 @@ type SetSourceTokenInput struct {
 	SourceID string `json:"sourceId"`
 	// The token; null removes it.
 	Token *string `json:"token"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1788,6 +1856,8 @@ type SetSourceTrustLevelInput struct {
 	SourceID string `json:"sourceId"`
 	// What it is trusted with from now on.
 	TrustLevel TrustLevel `json:"trustLevel"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1808,6 +1878,8 @@ type SetToolEnabledInput struct {
 	Name string `json:"name"`
 	// Whether it may be used.
 	Enabled bool `json:"enabled"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -1828,6 +1900,8 @@ type SetToolGroupEnabledInput struct {
 	Name string `json:"name"`
 	// Whether its tools may be used.
 	Enabled bool `json:"enabled"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2208,6 +2282,8 @@ type StartRunInput struct {
 	MaxIterations *int `json:"maxIterations"`
 	// Answer at once instead of when the run settles or waits.
 	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2246,6 +2322,8 @@ type SubmitRunInputInput struct {
 	TurnDigest string `json:"turnDigest"`
 	// The values, by the schema that was asked for.
 	Values json.RawMessage `json:"values"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2354,6 +2432,8 @@ type SyncSourceInput struct {
 	SourceID string `json:"sourceId"`
 	// Answer at once instead of when the sync ends.
 	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2526,6 +2606,8 @@ type TranslateRecordInput struct {
 	Fields json.RawMessage `json:"fields"`
 	// For a page: the texts of its elements, a JSON object of objects by the element's id.
 	Elements json.RawMessage `json:"elements"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2546,6 +2628,8 @@ type TranslateRecordPayload struct {
 type UnmarkSnippetInput struct {
 	// The snippet.
 	SnippetID string `json:"snippetId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2568,6 +2652,8 @@ type UpdateAttachmentInput struct {
 	LoadMode *LoadMode `json:"loadMode"`
 	// Its place among the attachments of its configuration or task, from 1; beyond the end is the end.
 	Position *int `json:"position"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2610,6 +2696,8 @@ type UpdateConfigurationInput struct {
 	MaxIterations graphql.Omittable[*int] `json:"maxIterations"`
 	// Who may use it; empty for everybody.
 	AllowedUserIds []string `json:"allowedUserIds"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2634,6 +2722,8 @@ type UpdateRecordInput struct {
 	Fields json.RawMessage `json:"fields"`
 	// The revision that the change started from.
 	Revision int `json:"revision"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2654,6 +2744,8 @@ type UpdateSettingInput struct {
 	Name string `json:"name"`
 	// Its value; null returns to the default.
 	Value *string `json:"value"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2684,6 +2776,8 @@ type UpdateSkillInput struct {
 	Process *bool `json:"process"`
 	// The tools that it declares; null withdraws the declaration. Only administrators may give this.
 	AllowedTools graphql.Omittable[[]string] `json:"allowedTools"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2708,6 +2802,8 @@ type UpdateSnippetInput struct {
 	Name *string `json:"name"`
 	// The text.
 	Text *string `json:"text"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2740,6 +2836,8 @@ type UpdateSourceInput struct {
 	ExpectedFingerprint *string `json:"expectedFingerprint"`
 	// Whether it may be synced.
 	Enabled *bool `json:"enabled"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }
@@ -2764,6 +2862,8 @@ type UpdateUserInput struct {
 	Administrator *bool `json:"administrator"`
 	// Whether it may sign in.
 	Enabled *bool `json:"enabled"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
 	// Echoed in the payload.
 	ClientMutationID *string `json:"clientMutationId"`
 }

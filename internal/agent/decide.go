@@ -168,7 +168,7 @@ func (a *Agent) auditDecisionRefusal(ctx context.Context, v *verdict, refused er
 	if v.run.Status != run.WaitingForInput {
 		entry = entry.With("approve", v.Approve)
 	}
-	if _, err := change.One(ctx, a.Store, change.Change{Audit: []audit.Entry{entry}}); err != nil {
+	if _, err := change.One(ctx, a.Store, change.Change{Audit: []audit.Entry{entry}, Refused: refusal}); err != nil {
 		return err
 	}
 	return refused

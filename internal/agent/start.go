@@ -240,7 +240,7 @@ func (a *Agent) auditRefusal(ctx context.Context, by actor.Actor, req asked, set
 		return refused
 	}
 	entry := req.audited(audit.Record(a.World, by, audit.RunRefused).With("code", refusal.Code), set)
-	if _, err := change.One(ctx, a.Store, change.Change{Audit: []audit.Entry{entry}}); err != nil {
+	if _, err := change.One(ctx, a.Store, change.Change{Audit: []audit.Entry{entry}, Refused: refusal}); err != nil {
 		return err
 	}
 	return refused

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/run"
 )
 
@@ -27,6 +28,9 @@ type Change struct {
 	// the run's row lock (RULES R5).
 	Run    uuid.UUID
 	Events []run.Event
+	// Refused is what the mutation will answer, where Audit says that it was refused: it
+	// is stored with an idempotency key, if there is one (RULES R18).
+	Refused *fault.Refused
 	// Audit entries get their index when the transaction commits (RULES U2).
 	Audit []audit.Entry
 	// Ring wakes whoever waits for these topics once the change is durable. The

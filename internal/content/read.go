@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign/countersign/internal/actor"
 )
 
@@ -11,6 +13,15 @@ import (
 func (c *Content) Read(ctx context.Context, as actor.Actor, table, id string) (Record, error) {
 	r, _, err := c.walk().readable(ctx, as, table, id)
 	return r, err
+}
+
+// ReadRow is Read for a record that is known by its row, such as one that a change wrote.
+func (c *Content) ReadRow(ctx context.Context, as actor.Actor, row uuid.UUID) (Record, error) {
+	r, err := c.store.RecordAt(ctx, row)
+	if err != nil {
+		return Record{}, err
+	}
+	return c.Read(ctx, as, r.Table, r.ID)
 }
 
 // History returns the revisions of a record that the actor may read, newest first.

@@ -66,6 +66,8 @@ type Origin struct {
 type Store interface {
 	change.Applier
 	Record(ctx context.Context, table, id string) (Record, error)
+	// RecordAt returns the record with a row, fault.NotFound if there is none.
+	RecordAt(ctx context.Context, row uuid.UUID) (Record, error)
 	// Children lists the records of a table below a parent, by position, then id.
 	Children(ctx context.Context, table, parentID string) ([]Record, error)
 	// Search finds records whose text fields contain the words, newest first.

@@ -113,7 +113,7 @@ func (l *Library) approvable(ctx context.Context, by actor.Actor, id uuid.UUID, 
 			return Dossier{}, err
 		}
 	}
-	if err := l.noteRefusedApproval(ctx, by, d, string(posted), string(refused.Code)); err != nil {
+	if err := l.noteRefusedApproval(ctx, by, d, string(posted), string(refused.Code), refused); err != nil {
 		return Dossier{}, err
 	}
 	return Dossier{}, refused
@@ -170,13 +170,13 @@ func (l *Library) noteForbiddenApproval(ctx context.Context, by actor.Actor, in 
 	if err != nil {
 		return err
 	}
-	return l.noteRefusedApproval(ctx, by, d, clip(in.Digest, 80), string(fault.Forbidden))
+	return l.noteRefusedApproval(ctx, by, d, clip(in.Digest, 80), string(fault.Forbidden), nil)
 }
 
 // noteRefusedApproval audits a refused approval with the posted and the current
-// digest (RULES A8).
-func (l *Library) noteRefusedApproval(ctx context.Context, by actor.Actor, d Dossier, posted, code string) error {
-	_, err := change.One(ctx, l.Store, change.Change{Audit: []audit.Entry{
+// digest (RULES A8). A missing permission is no refusal of the rules: then refused is nil.
+func (l *Library) noteRefusedApproval(ctx context.Context, by actor.Actor, d Dossier, posted, code string, refused *fault.Refused) error {
+	_, err := change.One(ctx, l.Store, change.Change{Refused: refused, Audit: []audit.Entry{
 		audit.Record(l.World, by, audit.VersionApprovalRefused).About(d.Skill.SourceID, d.Skill.ID, string(d.Skill.Version.Digest())).
 			With("posted", posted).With("current", string(d.Skill.Version.Digest())).With("code", code),
 	}})

@@ -29,11 +29,12 @@ func (l *Library) MarkSnippet(ctx context.Context, by actor.Actor, id uuid.UUID,
 			return change.Change{}, err
 		}
 		if s.Digest() != blockDigest {
-			if err := l.noteRefusedMark(ctx, by, s, blockDigest, string(fault.StaleSnippet)); err != nil {
+			refused := fault.Refuse(fault.StaleSnippet, "The snippet's block is not the one whose digest was posted; read it as it is now.").
+				With(StaleSnippet{Current: s})
+			if err := l.noteRefusedMark(ctx, by, s, blockDigest, string(fault.StaleSnippet), refused); err != nil {
 				return change.Change{}, err
 			}
-			return change.Change{}, fault.Refuse(fault.StaleSnippet, "The snippet's block is not the one whose digest was posted; read it as it is now.").
-				With(StaleSnippet{Current: s})
+			return change.Change{}, refused
 		}
 		if s.Marked() {
 			return change.Change{}, nil
@@ -96,12 +97,13 @@ func (l *Library) noteForbiddenMark(ctx context.Context, by actor.Actor, id uuid
 	if err != nil {
 		return err
 	}
-	return l.noteRefusedMark(ctx, by, s, posted, string(fault.Forbidden))
+	return l.noteRefusedMark(ctx, by, s, posted, string(fault.Forbidden), nil)
 }
 
-// noteRefusedMark audits a refused mark with the posted and the current digest.
-func (l *Library) noteRefusedMark(ctx context.Context, by actor.Actor, s Snippet, posted, code string) error {
-	_, err := change.One(ctx, l.Store, change.Change{Audit: []audit.Entry{
+// noteRefusedMark audits a refused mark with the posted and the current digest. A missing
+// permission is no refusal of the rules: then refused is nil.
+func (l *Library) noteRefusedMark(ctx context.Context, by actor.Actor, s Snippet, posted, code string, refused *fault.Refused) error {
+	_, err := change.One(ctx, l.Store, change.Change{Refused: refused, Audit: []audit.Entry{
 		audit.Record(l.World, by, audit.SnippetMarkRefused).About(uuid.Nil, uuid.Nil, s.Digest()).
 			With("snippet", s.ID.String()).With("posted", clip(posted, 80)).With("current", s.Digest()).With("code", code),
 	}})

@@ -116,7 +116,7 @@ func (l *Library) NoteIntegrityFailure(ctx context.Context, d Dossier) error {
 		return err
 	}
 	// Losing means that somebody else noted it meanwhile.
-	_, err = change.One(ctx, l.Store, change.Change{
+	_, err = change.One(change.Aside(ctx), l.Store, change.Change{
 		Inserts: []change.Insert{{Table: integrityTable, Row: []change.Value{
 			integrityID.To(l.World.NewID()), integritySkillID.To(d.Skill.ID), integrityStored.To(stored),
 			integrityComputed.To(computed), integrityAt.To(l.World.Now()),

@@ -152,7 +152,7 @@ func (s *SyncRun) pulse(ctx context.Context, cancel context.CancelFunc) (done fu
 			case <-tick.C:
 			}
 			// A database that is away is noticed when there is something to store.
-			out, err := change.One(ctx, s.library.Store, change.Change{
+			out, err := change.One(change.Aside(ctx), s.library.Store, change.Change{
 				Updates: []change.Update{{
 					Table: sourcesTable, ID: s.SourceID, If: []change.Value{sourceLeaseOwner.Is(s.owner)}, Set: s.counts(),
 				}},

@@ -29,6 +29,12 @@ func (s *Store) Apply(ctx context.Context, changes ...change.Change) ([]change.O
 	if len(changes) == 0 {
 		return nil, nil
 	}
+	key := change.KeyOf(ctx)
+	end, keyed := key.Begin()
+	defer end()
+	if !keyed {
+		key = nil
+	}
 	plans := make([]plan, len(changes))
 	for i, c := range changes {
 		var err error
@@ -41,7 +47,7 @@ func (s *Store) Apply(ctx context.Context, changes ...change.Change) ([]change.O
 	}
 	defer s.turn.Release(1)
 	for attempt := 1; ; attempt++ {
-		outcomes, rings, err := s.transact(ctx, plans)
+		outcomes, rings, err := s.transact(ctx, plans, key)
 		if err == nil {
 			if len(rings) > 0 {
 				s.bell.Ring(rings...)
@@ -72,7 +78,7 @@ type transaction struct {
 	ctx     context.Context
 }
 
-func (s *Store) transact(ctx context.Context, plans []plan) ([]change.Outcome, []change.Topic, error) {
+func (s *Store) transact(ctx context.Context, plans []plan, key *change.Key) ([]change.Outcome, []change.Topic, error) {
 	begun, err := s.writer.BeginTx(ctx, s.isolation())
 	if err != nil {
 		return nil, nil, err
@@ -94,6 +100,10 @@ func (s *Store) transact(ctx context.Context, plans []plan) ([]change.Outcome, [
 	}
 	slices.Sort(rings)
 	rings = slices.Compact(rings)
+	effect, err := s.mark(tx, key, plans, outcomes)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := tx.record(plans, outcomes); err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +112,40 @@ func (s *Store) transact(ctx context.Context, plans []plan) ([]change.Outcome, [
 			return nil, nil, err
 		}
 	}
-	return outcomes, rings, tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return nil, nil, err
+	}
+	if key != nil {
+		key.Keep(effect)
+	}
+	return outcomes, rings, nil
+}
+
+// mark stores with an idempotency key what was applied under it (RULES R18). It locks
+// the key's row, which nobody waits for who holds anything else.
+func (s *Store) mark(tx transaction, key *change.Key, plans []plan, outcomes []change.Outcome) (change.Effect, error) {
+	if key == nil {
+		return change.Effect{}, nil
+	}
+	var applied []change.Change
+	for i, p := range plans {
+		if outcomes[i].Applied {
+			applied = append(applied, p.change)
+		}
+	}
+	update, effect, any := key.Marks(applied...)
+	if !any {
+		return effect, nil
+	}
+	made, err := s.update(update)
+	if err != nil {
+		return effect, err
+	}
+	_, err = tx.steps(plan{steps: []step{made}})
+	if errors.Is(err, errLost) {
+		return effect, change.ErrKeyLost
+	}
+	return effect, err
 }
 
 // isolation: every statement of a change is guarded by itself, so that PostgreSQL

@@ -142,6 +142,7 @@ var enums = map[string]struct{ folder, kind string }{
 	"providers.kind":             {"library", "ProviderKind"},
 	"providers.trust_zone":       {"library", "TrustZone"},
 	"attachments.load_mode":      {"library", "LoadMode"},
+	"idempotency_keys.status":    {"once", "Status"},
 	"runs.status":                {"run", "Status"},
 	"runs.outcome":               {"run", "Outcome"},
 	"runs.termination_reason":    {"run", "Reason"},

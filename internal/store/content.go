@@ -27,6 +27,15 @@ func (s *Store) Record(ctx context.Context, table, id string) (content.Record, e
 	return toRecord(row)
 }
 
+// RecordAt implements content.Store.
+func (s *Store) RecordAt(ctx context.Context, row uuid.UUID) (content.Record, error) {
+	found, err := s.client.ContentRecord.Query().Where(contentrecord.ID(row), contentrecord.Deleted(false)).Only(ctx)
+	if err != nil {
+		return content.Record{}, reading(ctx, err, "record")
+	}
+	return toRecord(found)
+}
+
 // Children implements content.Store.
 func (s *Store) Children(ctx context.Context, table, parentID string) ([]content.Record, error) {
 	rows, err := s.client.ContentRecord.Query().

@@ -17,6 +17,7 @@ import (
 // plan is a change as statements, made before the transaction begins so that its
 // locks are held for the database's work alone.
 type plan struct {
+	change change.Change
 	steps  []step
 	run    uuid.UUID
 	events []run.Event
@@ -45,7 +46,7 @@ const runs change.Table = "runs"
 // planned translates a change. Updates and deletes are sorted by table and id, so
 // that two transactions take their locks in one order.
 func (s *Store) planned(c change.Change) (plan, error) {
-	p := plan{run: c.Run, events: c.Events, rings: slices.Clone(c.Ring)}
+	p := plan{change: c, run: c.Run, events: c.Events, rings: slices.Clone(c.Ring)}
 	if len(c.Events) > 0 && c.Run == uuid.Nil {
 		return plan{}, fmt.Errorf("store: a change has %d events and no run", len(c.Events))
 	}

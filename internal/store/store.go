@@ -29,6 +29,7 @@ import (
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/once"
 )
 
 // The ports that the store implements.
@@ -39,6 +40,7 @@ var (
 	_ agent.Store    = (*Store)(nil)
 	_ content.Store  = (*Store)(nil)
 	_ audit.Store    = (*Store)(nil)
+	_ once.Store     = (*Store)(nil)
 )
 
 // Bell is rung after a commit, once for each topic that the commit concerns. It

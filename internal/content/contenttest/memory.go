@@ -168,6 +168,15 @@ func (m *Memory) Record(_ context.Context, table, id string) (content.Record, er
 	return found[0], nil
 }
 
+// RecordAt returns the record with a row.
+func (m *Memory) RecordAt(_ context.Context, row uuid.UUID) (content.Record, error) {
+	found := m.list(func(r content.Record) bool { return r.Row == row })
+	if len(found) == 0 {
+		return content.Record{}, fault.New(fault.NotFound, "no record %s", row)
+	}
+	return found[0], nil
+}
+
 // Children lists the records of a table below a parent.
 func (m *Memory) Children(_ context.Context, table, parentID string) ([]content.Record, error) {
 	return m.list(func(r content.Record) bool { return r.Table == table && r.ParentID == parentID }), nil

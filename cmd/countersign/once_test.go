@@ -1,0 +1,339 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/countersign/countersign/graph/generated"
+	"github.com/countersign/countersign/internal/store/storetest"
+)
+
+// row is one mutation of the walk.
+type row struct {
+	mutation string
+	// input may use what earlier rows made, by the name they kept it under.
+	input func(w *repetition) object
+	// keep names what the payload shows, by the path of its id, for later rows.
+	keep map[string][]any
+	// refused is the refusal that is expected; empty for none.
+	refused string
+	// quiet says that it leaves no audit entry.
+	quiet bool
+	// lost are the fields that cannot be told once a server died before it answered.
+	lost []string
+}
+
+// static is an input that needs nothing of earlier rows.
+func static(input object) func(*repetition) object { return func(*repetition) object { return input } }
+
+// with is an input in which each name stands for what an earlier row kept.
+func with(names map[string]string, more object) func(*repetition) object {
+	return func(w *repetition) object {
+		input := object{}
+		for field, name := range names {
+			if _, known := w.kept[name]; !known {
+				w.site.t.Fatalf("no row before kept %s", name)
+			}
+			input[field] = w.kept[name]
+		}
+		for field, value := range more {
+			input[field] = value
+		}
+		return input
+	}
+}
+
+const (
+	done    = "default: {text: Done.}"
+	writing = `{steps: [{when: {turn: 1}, calls: [{tool: update_element, arguments: {id: home-hours, fields: {text: We are open.}}}]}], default: {text: Done.}}`
+	asking  = `{steps: [{when: {turn: 1}, calls: [{tool: ask_choice, arguments: {question: "Which?", options: [One, Two]}}]}], default: {text: Done.}}`
+)
+
+func provides(name, script string) row {
+	return row{"createProvider", static(object{"name": name, "kind": "SCRIPTED", "script": script}), map[string][]any{"provider " + name: {"provider", "id"}}, "", false, nil}
+}
+
+func configures(name string) row {
+	return row{
+		mutation: "createConfiguration", input: with(map[string]string{"providerId": "provider " + name}, object{"name": name, "model": "m"}),
+		keep: map[string][]any{"configuration " + name: {"configuration", "id"}},
+	}
+}
+
+func starts(configuration, name string) row {
+	return row{
+		mutation: "startRun", input: with(map[string]string{"configurationId": "configuration " + configuration}, object{"prompt": "Go."}),
+		keep: map[string][]any{name: {"run", "id"}},
+	}
+}
+
+func mutate(mutation string, names map[string]string, more object) row {
+	return row{mutation: mutation, input: with(names, more)}
+}
+
+// repetitions has a row for every mutation there is: the walk fails for one without.
+var repetitions = []row{
+	{mutation: "createUser", input: static(object{"name": "Una"}), keep: map[string][]any{"user": {"user", "id"}}},
+	mutate("updateUser", map[string]string{"userId": "user"}, object{"name": "Ula"}),
+	mutate("grantPermission", map[string]string{"userId": "user"}, object{"permission": "SKILL_APPROVE"}),
+	mutate("revokePermission", map[string]string{"userId": "user"}, object{"permission": "SKILL_APPROVE"}),
+	{mutation: "createToken", input: with(map[string]string{"userId": "user"}, object{"name": "T"}), keep: map[string][]any{"token": {"token", "id"}}},
+	mutate("revokeToken", map[string]string{"tokenId": "token"}, nil),
+
+	provides("plain", done), provides("writing", writing), provides("asking", asking),
+	configures("plain"), configures("writing"), configures("asking"),
+	mutate("updateConfiguration", map[string]string{"configurationId": "configuration plain"}, object{"systemPrompt": "Be kind."}),
+	{mutation: "createSource", input: static(object{"title": "Ours", "type": "AUTHORED", "trustLevel": "FIRST_PARTY"}), keep: map[string][]any{"source": {"source", "id"}}},
+	{mutation: "createSource", input: static(object{"title": "Other", "type": "AUTHORED", "trustLevel": "FIRST_PARTY"}), keep: map[string][]any{"other source": {"source", "id"}}},
+	{mutation: "createSource", input: static(object{"title": "Read", "type": "REPO", "url": "https://github.com/countersign-demo/skills"}), keep: map[string][]any{"synced": {"source", "id"}}},
+	mutate("updateSource", map[string]string{"sourceId": "synced"}, object{"title": "Read again"}),
+	mutate("setSourceTrustLevel", map[string]string{"sourceId": "synced"}, object{"trustLevel": "VERIFIED"}),
+	mutate("setSourceToken", map[string]string{"sourceId": "synced"}, object{"token": "ghp_secret"}),
+	{mutation: "syncSource", input: with(map[string]string{"sourceId": "synced"}, nil), lost: []string{"report"}},
+	{mutation: "cancelSync", input: with(map[string]string{"sourceId": "synced"}, nil), quiet: true},
+	{mutation: "createSkill", input: with(map[string]string{"sourceId": "source"}, object{"name": "Style", "description": "How.", "body": "One.\n"}), keep: map[string][]any{"skill": {"skill", "id"}, "digest": {"skill", "digest"}}},
+	mutate("approveSkillVersion", map[string]string{"skillId": "skill", "digest": "digest"}, nil),
+	{mutation: "approveSkillVersion", input: with(map[string]string{"skillId": "skill"}, object{"digest": "1:" + strings.Repeat("0", 64)}), refused: "STALE_DIGEST"},
+	mutate("setSkillEnabled", map[string]string{"skillId": "skill"}, object{"enabled": true}),
+	{mutation: "attachSkill", input: with(map[string]string{"skillId": "skill", "configurationId": "configuration plain"}, nil), keep: map[string][]any{"attachment": {"attachment", "id"}}},
+	mutate("updateAttachment", map[string]string{"attachmentId": "attachment"}, object{"loadMode": "ALWAYS"}),
+	mutate("detachSkill", map[string]string{"attachmentId": "attachment"}, nil),
+	mutate("updateSkill", map[string]string{"skillId": "skill"}, object{"revision": 1, "body": "Two.\n"}),
+	{mutation: "updateSkill", input: with(map[string]string{"skillId": "skill"}, object{"revision": 1, "body": "Three.\n"}), refused: "STALE_REVISION", quiet: true},
+	mutate("restoreSkillRevision", map[string]string{"skillId": "skill"}, object{"number": 1, "revision": 2}),
+	mutate("revokeSkillVersion", map[string]string{"skillId": "skill", "digest": "digest"}, object{"reason": "No."}),
+	mutate("moveSkill", map[string]string{"skillId": "skill", "sourceId": "other source"}, nil),
+	{mutation: "createSource", input: static(object{"title": "Doomed", "type": "AUTHORED"}), keep: map[string][]any{"doomed": {"source", "id"}}},
+	mutate("deleteSource", map[string]string{"sourceId": "doomed"}, nil),
+
+	{mutation: "createRecord", input: static(object{"table": "page", "parentId": "home", "fields": object{"title": "New", "slug": "new"}}), keep: map[string][]any{"page": {"record", "id"}}},
+	mutate("updateRecord", map[string]string{"id": "page"}, object{"table": "page", "fields": object{"title": "Newer"}, "revision": 1}),
+	mutate("hideRecord", map[string]string{"id": "page"}, object{"table": "page", "revision": 2}),
+	mutate("publishRecord", map[string]string{"id": "page"}, object{"table": "page", "revision": 3}),
+	{mutation: "moveRecord", input: with(map[string]string{"id": "page"}, object{"table": "page", "parentId": "about", "revision": 4}), lost: []string{"left"}},
+	{mutation: "copyRecord", input: static(object{"table": "element", "id": "care-water"}), keep: map[string][]any{"copy": {"record", "id"}}},
+	{mutation: "deleteRecord", input: with(map[string]string{"id": "copy"}, object{"table": "element", "revision": 1}), lost: []string{"left"}},
+	{mutation: "translateRecord", input: static(object{"table": "page", "id": "care", "language": "fr", "fields": object{"title": "Soins"}}), lost: []string{"untranslated"}},
+	{mutation: "replaceFileReference", input: static(object{"table": "page", "id": "care", "fileId": "moss-photo", "revision": 1}), lost: []string{"left"}},
+
+	starts("plain", "run"), starts("writing", "proposal"),
+	{mutation: "decideRun", input: (*repetition).decision, keep: map[string][]any{"decided": {"run", "id"}}},
+	{mutation: "decideRun", input: (*repetition).lateDecision, refused: "ALREADY_DECIDED"},
+	starts("asking", "question"),
+	{mutation: "submitRunInput", input: (*repetition).answer},
+	starts("writing", "cancelled"), mutate("cancelRun", map[string]string{"runId": "cancelled"}, nil),
+	starts("writing", "withdrawn"), mutate("cancelRunIfWaiting", map[string]string{"runId": "withdrawn"}, nil),
+	{mutation: "endProcess", input: with(map[string]string{"runId": "run"}, nil), quiet: true},
+
+	mutate("updateSetting", nil, object{"name": "agent.maxIterations", "value": "19"}),
+	{mutation: "createSnippet", input: static(object{"name": "Tone", "text": "Be kind."}), keep: map[string][]any{"snippet": {"snippet", "id"}}, quiet: true},
+	{mutation: "updateSnippet", input: with(map[string]string{"snippetId": "snippet"}, object{"text": "Be kinder."}), quiet: true},
+	{mutation: "markSnippet", input: (*repetition).mark},
+	mutate("unmarkSnippet", map[string]string{"snippetId": "snippet"}, nil),
+	{mutation: "createTask", input: with(map[string]string{"configurationId": "configuration plain"}, object{"name": "Sum up", "prompt": "Sum up."}), keep: map[string][]any{"task": {"task", "id"}}},
+	mutate("runTask", map[string]string{"taskId": "task"}, object{"input": "This."}),
+	mutate("setToolEnabled", nil, object{"name": "update_element", "enabled": false}),
+	mutate("setToolGroupEnabled", nil, object{"name": "content_write", "enabled": false}),
+}
+
+// repetition is a walk under way.
+type repetition struct {
+	site *site
+	db   *sql.DB
+	kept map[string]any
+}
+
+func (w *repetition) card(run string) any {
+	return at(w.site.t, w.site.must(`query($id: ID!) { node(id: $id) { ... on Run { status pendingDecision { turnDigest } pendingInput { turnDigest } } } }`,
+		object{"id": w.kept[run]}), "node")
+}
+
+func (w *repetition) decision() object {
+	w.kept["turn"] = at(w.site.t, w.card("proposal"), "pendingDecision", "turnDigest")
+	return object{"runId": w.kept["proposal"], "turnDigest": w.kept["turn"], "decision": "APPROVE"}
+}
+
+func (w *repetition) lateDecision() object {
+	return object{"runId": w.kept["proposal"], "turnDigest": w.kept["turn"], "decision": "DENY"}
+}
+
+func (w *repetition) answer() object {
+	return object{"runId": w.kept["question"], "turnDigest": at(w.site.t, w.card("question"), "pendingInput", "turnDigest"), "values": object{"choice": "One"}}
+}
+
+func (w *repetition) mark() object {
+	digest := at(w.site.t, w.site.must(`query($id: ID!) { node(id: $id) { ... on Snippet { blockDigest } } }`, object{"id": w.kept["snippet"]}), "node", "blockDigest")
+	return object{"snippetId": w.kept["snippet"], "blockDigest": digest}
+}
+
+// selection is everything that names what a payload shows.
+func selection(schema *ast.Schema, payload string) string {
+	var out []string
+	for _, f := range schema.Types[payload].Fields {
+		shown := schema.Types[f.Type.Name()]
+		switch {
+		case f.Name == "refusal":
+			out = append(out, `refusal { __typename code message ... on StaleDigestRefusal { current skill { id } diff { lines { text } } }
+				... on StaleSkillRefusal { stale: current { id } } ... on AlreadyDecidedRefusal { decidedBy { id } decidedById decision at } }`)
+		case shown.Kind != ast.Object:
+			out = append(out, f.Name)
+		default:
+			var names []string
+			for _, name := range []string{"id", "table", "name", "digest", "status", "found"} {
+				if of := shown.Fields.ForName(name); of != nil {
+					names = append(names, name)
+				}
+			}
+			out = append(out, f.Name+" { "+strings.Join(names, " ")+" }")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (w *repetition) send(r row, input object, key string) answer {
+	w.site.t.Helper()
+	sent := object{"idempotencyKey": key, "clientMutationId": "echo"}
+	for name, value := range input {
+		sent[name] = value
+	}
+	title := strings.ToUpper(r.mutation[:1]) + r.mutation[1:]
+	schema := generated.NewExecutableSchema(generated.Config{}).Schema()
+	return w.site.ask(fmt.Sprintf(`mutation($i: %sInput!) { %s(input: $i) { %s } }`, title, r.mutation, selection(schema, title+"Payload")), object{"i": sent})
+}
+
+// payload is the answer to a mutation that has no error.
+func (w *repetition) payload(r row, a answer) object {
+	w.site.t.Helper()
+	if len(a.Errors) > 0 {
+		w.site.t.Fatalf("%s: %s", r.mutation, a.Raw)
+	}
+	payload, ok := a.Data[r.mutation].(object)
+	if !ok {
+		w.site.t.Fatalf("%s: %s", r.mutation, a.Raw)
+	}
+	return payload
+}
+
+// entries is how many audit entries there are.
+func (w *repetition) entries() (size int) {
+	w.site.t.Helper()
+	if err := w.db.QueryRowContext(w.site.t.Context(), "SELECT size FROM audit_head").Scan(&size); err != nil {
+		w.site.t.Fatal(err)
+	}
+	return size
+}
+
+// die makes the newest key of a mutation look as if its server had died between the
+// effect and the answer.
+func (w *repetition) die(mutation string) (effect bool) {
+	w.site.t.Helper()
+	result, err := w.db.ExecContext(w.site.t.Context(), "UPDATE idempotency_keys SET status = 'done', answer = NULL WHERE mutation = '"+mutation+"' AND effect IS NOT NULL")
+	if err != nil {
+		w.site.t.Fatal(err)
+	}
+	hit, err := result.RowsAffected()
+	if err != nil {
+		w.site.t.Fatal(err)
+	}
+	return hit > 0
+}
+
+func (w *repetition) walk(n int, r row) {
+	t := w.site.t
+	t.Helper()
+	before, input, key := w.entries(), r.input(w), fmt.Sprintf("key-%d", n)
+	first := w.payload(r, w.send(r, input, key))
+	if refusal, _ := first["refusal"].(object); (refusal == nil) != (r.refused == "") || refusal != nil && refusal["code"] != r.refused {
+		t.Fatalf("%s was refused: %v", r.mutation, first)
+	}
+	for name, path := range r.keep {
+		w.kept[name] = at(t, first, path...)
+	}
+	after := w.entries()
+	if (after == before) != r.quiet {
+		t.Errorf("%s left %d audit entries", r.mutation, after-before)
+	}
+	if _, has := first["secret"]; has {
+		first["secret"] = nil // shown once
+	}
+	if diff := cmp.Diff(first, w.payload(r, w.send(r, input, key))); diff != "" {
+		t.Errorf("%s is repeated with another answer (-first +repeated):\n%s", r.mutation, diff)
+	}
+	if w.die(r.mutation) {
+		again := w.payload(r, w.send(r, input, key))
+		for _, name := range append(r.lost, "leftOthers") {
+			delete(first, name)
+			delete(again, name)
+		}
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Errorf("%s is repeated with another answer after a crash before it answered (-first +repeated):\n%s", r.mutation, diff)
+		}
+	}
+	if now := w.entries(); now != after {
+		t.Errorf("%s had more than one effect: %d audit entries came with its repetitions", r.mutation, now-after)
+	}
+}
+
+// open opens the site's database beside the server.
+func openBeside(t *testing.T, url string) *sql.DB {
+	t.Helper()
+	driver := "postgres"
+	if path, is := strings.CutPrefix(url, "sqlite:"); is {
+		driver, url = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// TestEveryMutationIsRepeatable walks every mutation of the schema.
+func TestEveryMutationIsRepeatable(t *testing.T) {
+	walked := map[string]bool{}
+	for _, r := range repetitions {
+		walked[r.mutation] = true
+	}
+	for _, f := range generated.NewExecutableSchema(generated.Config{}).Schema().Mutation.Fields {
+		if !walked[f.Name] {
+			t.Errorf("R18 the mutation %s has no row in repetitions (cmd/countersign/once_test.go): add one with an input that works; its input needs the field "+
+				"idempotencyKey, and a new type of object in its payload a line in objects (graph/repeatobject.go)", f.Name)
+		}
+	}
+	for _, database := range storetest.URLs {
+		t.Run(database.Name, func(t *testing.T) {
+			url := database.URL(t)
+			w := &repetition{site: startSite(t, demoAt(url)), db: openBeside(t, url), kept: map[string]any{}}
+			site := w.site
+			for n, r := range repetitions {
+				t.Run(fmt.Sprintf("R18 %02d %s has one effect and one answer", n, r.mutation), func(t *testing.T) {
+					w.site = site.in(t)
+					w.walk(n, r)
+				})
+			}
+			t.Run("R18 the same key with another input is a conflict, one of another mutation is another key, an error frees it", func(t *testing.T) {
+				w.site = site.in(t)
+				user := row{mutation: "createUser"}
+				if got := w.send(user, object{"name": "Somebody else"}, "key-0").code(); got != "CONFLICT" {
+					t.Errorf("another input: %s", got)
+				}
+				w.payload(row{mutation: "createSnippet"}, w.send(row{mutation: "createSnippet"}, object{"name": "S", "text": "S."}, "key-0"))
+				if got := w.send(user, object{"name": ""}, "mistaken").code(); got != "BAD_USER_INPUT" {
+					t.Errorf("a bad input: %s", got)
+				}
+				w.payload(user, w.send(user, object{"name": "Right"}, "mistaken"))
+				for _, key := range []string{"", "with space", strings.Repeat("k", 201)} {
+					if got := w.send(user, object{"name": "Una"}, key).code(); got != "BAD_USER_INPUT" {
+						t.Errorf("the key %q: %s", key, got)
+					}
+				}
+			})
+		})
+	}
+}
