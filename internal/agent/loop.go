@@ -59,11 +59,20 @@ func (s *segment) rounds(ctx context.Context) (int, error) {
 	return rounds, nil
 }
 
-// ask calls the model once. The event it returns is not stored yet.
+// ask calls the model once, with as much of the transcript as its window takes (RULES
+// B3). The event it returns is not stored yet.
 func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
 	w := s.agent.World
 	began := w.Now()
-	request := TurnRequest{Model: s.configuration.Model, Messages: s.transcript, Tools: s.offer.definitions}
+	fitted, fits := prompt.Fit(s.transcript, s.offer.definitions, prompt.Budget(s.configuration.ContextWindow, 0), s.gauge)
+	if !fits {
+		return Turn{}, run.Event{}, stopped{
+			reason: run.ReasonContextTruncated,
+			message: "what has to be sent is estimated at " + strconv.Itoa(fitted.Tokens) +
+				" tokens, more than the model's context window leaves room for",
+		}
+	}
+	request := TurnRequest{Model: s.configuration.Model, Messages: fitted.Messages, Tools: s.offer.definitions}
 	if subject := s.run.Subject; subject != nil {
 		request.SubjectID = subject.ID
 	}
@@ -74,6 +83,7 @@ func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
 		}
 		return Turn{}, run.Event{}, err
 	}
+	s.gauge = s.gauge.Learn(fitted.Tokens, turn.Usage.InputTokens)
 	s.usage.InputTokens += turn.Usage.InputTokens
 	s.usage.OutputTokens += turn.Usage.OutputTokens
 	event := s.event(run.EventModelCall, run.EventData{

@@ -19,7 +19,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 	if err := s.load(ctx); err != nil {
 		return err
 	}
-	s.transcript, s.nonceKey = state.Messages, state.NonceKey
+	s.transcript, s.nonceKey, s.gauge = state.Messages, state.NonceKey, state.Gauge
 	given := *state.Given
 	held, err := s.holdPins(ctx)
 	if err != nil {

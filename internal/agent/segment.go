@@ -39,6 +39,7 @@ type segment struct {
 	transcript    []prompt.Message
 	nonceKey      []byte
 	usage         Usage
+	gauge         prompt.Gauge
 	round         int
 	shown         map[string]tool.Basis // by key of a pending call: what its last preview was made from
 }
