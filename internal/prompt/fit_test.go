@@ -16,8 +16,13 @@ import (
 
 func TestBudget(t *testing.T) {
 	for _, c := range []struct{ window, answer, want int }{
-		{0, 0, 8192 - 1000 - 246}, {8192, 0, 8192 - 1000 - 246}, {128_000, 0, 128_000 - 2560 - 3840},
-		{128_000, 4000, 128_000 - 4000 - 3840}, {1000, 0, 0}, {-5, -5, 8192 - 1000 - 246}, {500, 100, 500 - 100 - 15},
+		{0, 0, 8192 - 1000 - 246},
+		{8192, 0, 8192 - 1000 - 246},
+		{128_000, 0, 128_000 - 2560 - 3840},
+		{128_000, 4000, 128_000 - 4000 - 3840},
+		{1000, 0, 0},
+		{-5, -5, 8192 - 1000 - 246},
+		{500, 100, 500 - 100 - 15},
 	} {
 		if got := prompt.Budget(c.window, c.answer); got != c.want {
 			t.Errorf("B1 a window of %d with %d for the answer leaves %d, want %d", c.window, c.answer, got, c.want)
