@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -21,17 +20,6 @@ func toEntry(e audit.Entry) *model.AuditEntry {
 		SourceID: sourceKind.maybe(e.Source), SkillID: skillKind.maybe(e.Skill), RunID: runKind.maybe(e.Run), Digest: given(e.Digest),
 		Detail: toDetail(e.Detail), LeafHash: hex.EncodeToString(e.LeafHash), Domain: e,
 	}
-}
-
-func toDetail(detail map[string]any) json.RawMessage {
-	if detail == nil {
-		return json.RawMessage("{}")
-	}
-	raw, err := json.Marshal(detail)
-	if err != nil {
-		panic(fault.Wrap(fault.Internal, err, "an entry's detail that is no JSON"))
-	}
-	return raw
 }
 
 func entryKey(e audit.Entry) string { return strconv.FormatInt(e.Index, 10) }

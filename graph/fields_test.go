@@ -30,7 +30,7 @@ var arguments = map[string][]string{
 }
 
 // columns are fields of inputs that the field table calls otherwise.
-var columns = map[string]string{"sourceId": "source", "accessToken": "token"}
+var columns = map[string]string{"sourceId": "source"}
 
 // governed tells whether a mutation answers with a skill, a source or what belongs to
 // one, and so may write it.

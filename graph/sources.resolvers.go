@@ -16,7 +16,7 @@ import (
 func (r *mutationResolver) CreateSource(ctx context.Context, input model.CreateSourceInput) (*model.CreateSourcePayload, error) {
 	made, err := r.Library.CreateSource(ctx, caller(ctx), library.NewSource{
 		Title: input.Title, Type: sourceTypes.in[input.Type], URL: text(input.URL), Ref: text(input.Ref), PinnedCommit: text(input.PinnedCommit),
-		TrustLevel: trustLevels.in[input.TrustLevel], Token: text(input.AccessToken), ExpectedFingerprint: text(input.ExpectedFingerprint),
+		TrustLevel: trustLevels.in[input.TrustLevel], Token: text(input.Token), ExpectedFingerprint: text(input.ExpectedFingerprint),
 	})
 	refusal, err := asData(err)
 	if err != nil {

@@ -3,6 +3,11 @@ package main
 import (
 	"database/sql"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -294,6 +299,8 @@ func openBeside(t *testing.T, url string) *sql.DB {
 	return db
 }
 
+var rowID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
 // TestEveryMutationIsRepeatable walks every mutation of the schema.
 func TestEveryMutationIsRepeatable(t *testing.T) {
 	walked := map[string]bool{}
@@ -317,6 +324,21 @@ func TestEveryMutationIsRepeatable(t *testing.T) {
 					w.walk(n, r)
 				})
 			}
+			t.Run("U1 what the trail tells of all that names objects by the ids of the API", func(t *testing.T) {
+				for after := any(nil); ; {
+					page := at(t, site.in(t).must(`query($after: String) { auditTrail(first: 100, after: $after) { nodes { event detail } pageInfo { hasNextPage endCursor } } }`,
+						object{"after": after}), "auditTrail")
+					for _, entry := range at(t, page, "nodes").([]any) {
+						if detail := fmt.Sprint(at(t, entry, "detail")); rowID.MatchString(detail) {
+							t.Errorf("%s tells %s: add the member to detailIDs (graph/detail.go)", at(t, entry, "event"), detail)
+						}
+					}
+					if at(t, page, "pageInfo", "hasNextPage") != true {
+						return
+					}
+					after = at(t, page, "pageInfo", "endCursor")
+				}
+			})
 			t.Run("R18 the same key with another input is a conflict, one of another mutation is another key, an error frees it", func(t *testing.T) {
 				w.site = site.in(t)
 				user := row{mutation: "createUser"}
@@ -335,5 +357,23 @@ func TestEveryMutationIsRepeatable(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestServeOnATakenAddress: a wrong address leaves nothing behind.
+func TestServeOnATakenAddress(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	folder := t.TempDir()
+	c := demoAt("sqlite:" + filepath.Join(folder, "countersign.db"))
+	c.Addr = taken.Addr().String()
+	if err := serve(t.Context(), c, io.Discard); err == nil || !strings.Contains(err.Error(), "COUNTERSIGN_ADDR") {
+		t.Errorf("got %v", err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
 	}
 }

@@ -44,15 +44,15 @@ func serveHere(cmd *cobra.Command, _ []string) error {
 // says on out where to go.
 func serve(ctx context.Context, c config, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
-	h, err := open(ctx, c, log, store.Options{Serve: true, KeepSchema: c.Migrate == "off"})
-	if err != nil {
-		return err
-	}
-	defer h.close()
-	listener, err := net.Listen("tcp", c.Addr)
+	listener, err := net.Listen("tcp", c.Addr) // before anything is made that a wrong address would leave behind
 	if err != nil {
 		return fmt.Errorf("COUNTERSIGN_ADDR: %w", err)
 	}
+	h, err := open(ctx, c, log, store.Options{Serve: true, KeepSchema: c.Migrate == "off"})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer h.close()
 	if err := h.prepare(ctx, out, listener.Addr()); err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -10630,7 +10630,7 @@ input CreateSourceInput {
   """What it is trusted with."""
   trustLevel: TrustLevel! = UNTRUSTED
   """The access token to read it with. It can never be read back."""
-  accessToken: String
+  token: String
   """The manifest fingerprint that a sync must find."""
   expectedFingerprint: String
   """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""

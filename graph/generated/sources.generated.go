@@ -1807,7 +1807,7 @@ func (ec *executionContext) unmarshalInputCreateSourceInput(ctx context.Context,
 		asMap["trustLevel"] = "UNTRUSTED"
 	}
 
-	fieldsInOrder := [...]string{"title", "type", "url", "ref", "pinnedCommit", "trustLevel", "accessToken", "expectedFingerprint", "idempotencyKey", "clientMutationId"}
+	fieldsInOrder := [...]string{"title", "type", "url", "ref", "pinnedCommit", "trustLevel", "token", "expectedFingerprint", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1856,13 +1856,13 @@ func (ec *executionContext) unmarshalInputCreateSourceInput(ctx context.Context,
 				return it, err
 			}
 			it.TrustLevel = data
-		case "accessToken":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("accessToken"))
+		case "token":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("token"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.AccessToken = data
+			it.Token = data
 		case "expectedFingerprint":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedFingerprint"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

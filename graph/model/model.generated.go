@@ -664,7 +664,7 @@ type CreateSourceInput struct {
 	// What it is trusted with.
 	TrustLevel TrustLevel `json:"trustLevel"`
 	// The access token to read it with. It can never be read back.
-	AccessToken *string `json:"accessToken"`
+	Token *string `json:"token"`
 	// The manifest fingerprint that a sync must find.
 	ExpectedFingerprint *string `json:"expectedFingerprint"`
 	// One effect for one key, however often the mutation is sent; see `Mutation`.

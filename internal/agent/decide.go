@@ -59,7 +59,11 @@ func (a *Agent) Decide(ctx context.Context, by actor.Actor, d Decision) (Run, er
 		return r, a.auditDecisionRefusal(ctx, v, err)
 	}
 	for _, check := range decisionChecks {
-		if err := check(ctx, a, v); err != nil {
+		err := check(ctx, a, v)
+		if overtaken, reread := a.overtaken(ctx, v, err); overtaken || reread != nil {
+			return a.afterwards(ctx, v, reread)
+		}
+		if err != nil {
 			return Run{}, a.auditDecisionRefusal(ctx, v, err)
 		}
 	}
@@ -67,6 +71,30 @@ func (a *Agent) Decide(ctx context.Context, by actor.Actor, d Decision) (Run, er
 		return Run{}, a.auditDecisionRefusal(ctx, v, err)
 	}
 	return a.Store.Run(ctx, d.Run)
+}
+
+// overtaken reports whether a check found nothing because somebody else decided while
+// this decision was being checked, and their run has ended by now.
+func (a *Agent) overtaken(ctx context.Context, v *verdict, found error) (bool, error) {
+	if !fault.Is(found, fault.NotFound) {
+		return false, nil
+	}
+	now, err := a.Store.Run(ctx, v.run.ID)
+	if err != nil {
+		return false, err
+	}
+	return now.Status != v.run.Status || now.Suspension != v.run.Suspension, nil
+}
+
+// afterwards answers a decision that came after another one.
+func (a *Agent) afterwards(ctx context.Context, v *verdict, failed error) (Run, error) {
+	if failed == nil {
+		failed = a.lostClaim(ctx, v)
+	}
+	if failed != nil {
+		return Run{}, a.auditDecisionRefusal(ctx, v, failed)
+	}
+	return a.Store.Run(ctx, v.run.ID)
 }
 
 // repeated answers for a run that does not wait for this decision: the same decider

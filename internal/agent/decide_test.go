@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
@@ -243,10 +245,10 @@ func TestRepeatedDecisions(t *testing.T) {
 }
 
 func TestRacingDeciders(t *testing.T) {
-	each(t, func(h *house) {
+	twice(t, func(h *house, replicas [2]*agent.Agent) {
 		editor := h.person("editor")
 		deciders := []actor.Actor{editor, h.admin}
-		for range 6 {
+		for range 62 {
 			deciders = append(deciders, h.person("approver", actor.RunApprove))
 		}
 		r := h.ordinary(editor)
@@ -255,17 +257,27 @@ func TestRacingDeciders(t *testing.T) {
 			errs = make([]error, len(deciders))
 		)
 		for i, by := range deciders {
-			wg.Go(func() { _, errs[i] = h.agent.Decide(context.Background(), by, decision(r, i%2 == 0)) })
+			wg.Go(func() { _, errs[i] = replicas[i%2].Decide(context.Background(), by, decision(r, i%4 < 2)) })
 		}
 		wg.Wait()
-		won := 0
-		for _, err := range errs {
+		won, winner := 0, uuid.Nil
+		for i, err := range errs {
 			if err == nil {
 				won++
+				winner = deciders[i].ID
+			}
+		}
+		for _, err := range errs {
+			if err == nil {
 				continue
 			}
-			if refusal, ok := fault.AsRefusal(err); !ok || (refusal.Code != fault.AlreadyDecided && refusal.Code != fault.ClaimLost) {
-				h.t.Errorf("a loser got %v", err)
+			refusal, ok := fault.AsRefusal(err)
+			if !ok || refusal.Code != fault.AlreadyDecided {
+				h.t.Errorf("I7 a loser got %v", err)
+				continue
+			}
+			if first, ok := refusal.Detail.(agent.Decided); !ok || first.By != winner || first.At.IsZero() {
+				h.t.Errorf("I7 a loser learns %+v, not that %s decided", refusal.Detail, winner)
 			}
 		}
 		r = h.settled(r.ID)
@@ -279,6 +291,47 @@ func TestRacingDeciders(t *testing.T) {
 			h.t.Errorf("R2 %d won, %d decision events, the run is %s", won, decided, r.Status)
 		}
 	})
+}
+
+// ahead lets a test act just before a run's state is read.
+type ahead struct {
+	*store.Store
+	act *func()
+}
+
+func (s ahead) State(ctx context.Context, id uuid.UUID) (agent.State, error) {
+	if act := *s.act; act != nil {
+		*s.act = nil
+		act()
+	}
+	return s.Store.State(ctx, id)
+}
+
+func TestDecidedWhileItIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		approve bool
+		refused bool
+	}{
+		{"R11 whoever is overtaken by their own decision gets the first result, though the run has ended", true, false},
+		{"I7 whoever is overtaken by another decision learns of it, though the run has ended", false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			act := new(func())
+			meddled(t, func(s *store.Store) agent.Store { return ahead{s, act} }, func(h *house) {
+				r := h.waiting()
+				*act = func() { h.decide(h.admin, r, true, "") }
+				got, err := h.agent.Decide(context.Background(), h.admin, decision(r, c.approve))
+				refusal, refused := fault.AsRefusal(err)
+				switch {
+				case c.refused && (!refused || refusal.Code != fault.AlreadyDecided):
+					h.t.Errorf("got %v", err)
+				case !c.refused && (err != nil || got.Status != run.Completed):
+					h.t.Errorf("%s, %v", got.Status, err)
+				}
+			})
+		})
+	}
 }
 
 func TestPinsAtResume(t *testing.T) {

@@ -38,6 +38,7 @@ type house struct {
 	access  *access.Access
 	content *content.Content
 	library *library.Library
+	parts   agent.Parts
 	agent   *agent.Agent
 	model   *fakeModel
 	admin   actor.Actor
@@ -73,6 +74,29 @@ func meddled(t *testing.T, meddle func(*store.Store) agent.Store, test func(*hou
 	}
 }
 
+// twice is each with two replicas: the house's own, and one with connections of its
+// own, which works the same queue.
+func twice(t *testing.T, test func(h *house, replicas [2]*agent.Agent)) {
+	t.Helper()
+	for _, database := range storetest.URLs {
+		t.Run(database.Name, func(t *testing.T) {
+			url, rings := database.URL(t), &live.Hub{}
+			first, second := storetest.OpenAt(t, url, store.Options{Bell: rings}), storetest.OpenAt(t, url, store.Options{Bell: rings})
+			h := build(t, first, rings, first, world.Real())
+			other := h.parts
+			people := &access.Access{Store: second, World: world.Real()}
+			other.Store, other.People, other.Settings, other.Content = second, people, people, content.New(second, world.Real())
+			other.Skills = &library.Library{Store: second, World: world.Real(), Accounts: people}
+			replica := agent.New(other)
+			ctx, stop := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() { defer close(done); replica.Work(ctx) }()
+			t.Cleanup(func() { stop(); <-done })
+			test(h, [2]*agent.Agent{h.agent, replica})
+		})
+	}
+}
+
 // build furnishes a house; the runtime writes through applied, which may be a store
 // that a test interferes with.
 func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w world.World) *house {
@@ -85,10 +109,11 @@ func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w
 	tools, err := tool.New(builtin.All(h.content)...)
 	h.ok(err)
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
-	h.agent = agent.New(agent.Parts{
+	h.parts = agent.Parts{
 		Store: applied, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
 		Models: models{h.model}, Tools: tools, World: w, Bell: rings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	}
+	h.agent = agent.New(h.parts)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); h.agent.Work(ctx) }()

@@ -44,7 +44,11 @@ func (a *Agent) SubmitInput(ctx context.Context, by actor.Actor, in Input) (Run,
 		return Run{}, a.auditDecisionRefusal(ctx, v, fault.Refuse(fault.NotWaiting, "the run does not wait for input; it is %s", r.Status))
 	}
 	for _, check := range inputChecks {
-		if err := check(ctx, a, v); err != nil {
+		err := check(ctx, a, v)
+		if overtaken, reread := a.overtaken(ctx, v, err); overtaken || reread != nil {
+			return a.afterwards(ctx, v, reread)
+		}
+		if err != nil {
 			return Run{}, a.auditDecisionRefusal(ctx, v, err)
 		}
 	}

@@ -77,3 +77,17 @@ func fits(shapes []*regexp.Regexp, text string) bool {
 	}
 	return false
 }
+
+// tokenHost is the host whose tokens a source with this address takes: the files of
+// github.com are served by a host of their own. Empty for no address.
+func tokenHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(u.Host)
+	if host == "raw.githubusercontent.com" {
+		return "github.com"
+	}
+	return host
+}

@@ -112,6 +112,33 @@ func TestMoveSkill(t *testing.T) {
 	})
 }
 
+func TestTokenOfAMovedAddress(t *testing.T) {
+	onBoth(t, func(t *testing.T, setUp func(*testing.T) *fixture) {
+		for _, c := range []struct {
+			name, url string
+			keeps     bool
+		}{
+			{"S1 a token stays with another repository of the host", "https://github.com/other/skills", true},
+			{"S1 a token stays with the host's spelling in capitals", "https://GitHub.com/other/skills", true},
+			{"S1 a token does not go along to another host", "https://git.example.com/acme/skills", false},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				f := setUp(t)
+				f.EnterpriseHosts = []string{"git.example.com"}
+				_, err := f.SetSourceToken(f.ctx, f.admin, f.source.ID, "ghp_secret")
+				f.ok(err)
+				s, err := f.UpdateSource(f.ctx, f.admin, library.SourceUpdate{ID: f.source.ID, URL: &c.url})
+				f.ok(err)
+				kept, err := f.Library.Store.Source(f.ctx, f.source.ID)
+				f.ok(err)
+				if s.HasToken != c.keeps || (kept.AccessToken != "") != c.keeps {
+					t.Errorf("has a token: %v, %q", s.HasToken, kept.AccessToken)
+				}
+			})
+		}
+	})
+}
+
 func TestSourceType(t *testing.T) {
 	onBoth(t, func(t *testing.T, setUp func(*testing.T) *fixture) {
 		t.Run("S12 a source of another type was never synced, and no approval matches its skills", func(t *testing.T) {

@@ -27,7 +27,8 @@ type SourceUpdate struct {
 
 // UpdateSource changes where a source is read from, or switches its sync on or off. With
 // another type it is as good as another source: it was never synced, and no approval
-// matches its skills (RULES S12). Administrators only; audited.
+// matches its skills (RULES S12). With an address at another host it loses its token, which was
+// made for the old one. Administrators only; audited.
 func (l *Library) UpdateSource(ctx context.Context, by actor.Actor, in SourceUpdate) (Source, error) {
 	if err := in.permitted(by); err != nil {
 		return Source{}, err
@@ -125,7 +126,14 @@ func (l *Library) sourceChange(by actor.Actor, was, now Source) change.Change {
 	if len(changed) == 0 {
 		return change.Change{}
 	}
+	elsewhere := tokenHost(was.URL) != tokenHost(now.URL)
+	if elsewhere { // also of one that is set this very moment
+		update.Set = append(update.Set, sourceToken.To(""))
+	}
 	entry := audit.Record(l.World, by, audit.SourceUpdated).About(was.ID, uuid.Nil, "").With("changed", changed).With("url", now.URL)
+	if elsewhere && was.HasToken {
+		entry = entry.With("tokenSet", false)
+	}
 	return change.Change{Updates: []change.Update{update}, Audit: []audit.Entry{entry}}
 }
 

@@ -125,6 +125,9 @@ func (s *Store) openSQLite(path string, options Options) error {
 		}
 		s.onClose = append(s.onClose, release)
 	}
+	if err := private(s.path); err != nil {
+		return err
+	}
 	s.keys = func(installed bool) ([]Key, error) {
 		if len(options.Keys) > 0 {
 			return options.Keys, nil
@@ -150,6 +153,16 @@ func (s *Store) openSQLite(path string, options Options) error {
 	}
 	s.turn = semaphore.NewWeighted(1)
 	return nil
+}
+
+// private makes a new database's file readable by its owner alone. SQLite gives its
+// journal files the same mode.
+func private(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	return file.Close()
 }
 
 func sqliteDSN(path string, extra ...string) string {

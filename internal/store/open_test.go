@@ -52,6 +52,21 @@ func TestAddress(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what is kept in files is its owner's alone", func(t *testing.T) {
+		folder := t.TempDir()
+		if _, err := open(t, "sqlite:"+filepath.Join(folder, "countersign.db"), store.Options{Serve: true}); err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(folder)
+		if err != nil || len(files) < 4 { // database, journal, key, lock
+			t.Fatalf("%v, %v", files, err)
+		}
+		for _, file := range files {
+			if info, err := file.Info(); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s has the mode %v, %v", file.Name(), info.Mode(), err)
+			}
+		}
+	})
 	t.Run("a file name may hold what a URL may not", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a b?c#d%.db")
 		if _, err := open(t, "sqlite:"+path, store.Options{}); err != nil {
