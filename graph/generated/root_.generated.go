@@ -8249,7 +8249,7 @@ type Provider implements Node {
   name: String!
   """The wire format it speaks."""
   kind: ProviderKind!
-  """Its address; empty for a scripted one."""
+  """Its address; empty for a scripted one and for Anthropic's own."""
   baseUrl: String!
   """Where its model runs."""
   trustZone: TrustZone!
@@ -8303,7 +8303,7 @@ input CreateProviderInput {
   name: String!
   """The wire format it speaks."""
   kind: ProviderKind!
-  """Its address. Required unless it is scripted."""
+  """Its address. Required for OPENAI_COMPATIBLE; ANTHROPIC has its own when none is given."""
   baseUrl: String
   """The key to call it with. It can never be read back."""
   apiKey: String

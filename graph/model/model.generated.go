@@ -547,7 +547,7 @@ type CreateProviderInput struct {
 	Name string `json:"name"`
 	// The wire format it speaks.
 	Kind ProviderKind `json:"kind"`
-	// Its address. Required unless it is scripted.
+	// Its address. Required for OPENAI_COMPATIBLE; ANTHROPIC has its own when none is given.
 	BaseURL *string `json:"baseUrl"`
 	// The key to call it with. It can never be read back.
 	APIKey *string `json:"apiKey"`
@@ -1297,7 +1297,7 @@ type Provider struct {
 	Name string `json:"name"`
 	// The wire format it speaks.
 	Kind ProviderKind `json:"kind"`
-	// Its address; empty for a scripted one.
+	// Its address; empty for a scripted one and for Anthropic's own.
 	BaseURL string `json:"baseUrl"`
 	// Where its model runs.
 	TrustZone TrustZone `json:"trustZone"`

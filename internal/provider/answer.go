@@ -72,6 +72,7 @@ func (a *argumentText) UnmarshalJSON(data []byte) error {
 type answer struct {
 	limits Limits
 	onText func(string)
+	add    func(*answer, []byte) *failure // takes one piece: an event's data, or all of it
 
 	text   strings.Builder
 	calls  assembly
@@ -80,8 +81,8 @@ type answer struct {
 	usage  agent.Usage
 }
 
-// add takes one chunk, or a whole answer.
-func (a *answer) add(data []byte) *failure {
+// addCompletion takes a chunk of a chat completion, or a whole one.
+func (a *answer) addCompletion(data []byte) *failure {
 	var c completion
 	if err := json.Unmarshal(data, &c); err != nil {
 		return failed(true, "sent something that is no answer: %s", oneLine(string(data))).because(err)

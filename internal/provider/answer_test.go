@@ -292,23 +292,30 @@ func FuzzStream(f *testing.F) {
 	f.Add("data: " + calls(piece(`"index":0`, "get", `{`), piece("", "", `}`)) + "\r\n\r\ndata:[DONE]")
 	f.Add(`{"choices":[{"message":{"content":["x"]}}]}`)
 	f.Add("event: error\ndata: [[[{\"error\":{}}]]]\n\n")
+	f.Add("event: message_start\ndata: " + began + "\n\ndata: " + use("0", "a", "get") + "\n\ndata: " + stopped("tool_use") + "\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		watch := newWatch(t.Context(), Limits{}.withDefaults())
-		defer watch.stop()
-		a := &answer{limits: Limits{}.withDefaults()}
-		if a.read(watch.over(io.NopCloser(strings.NewReader(stream)))) != nil {
-			return
-		}
-		turn, failed := a.turn()
-		if failed != nil {
-			return
-		}
-		ids := map[string]bool{}
-		for _, call := range turn.Calls {
-			if call.ID == "" || ids[call.ID] || call.Tool == "" || !json.Valid(call.Arguments) {
-				t.Fatalf("bad call %+v", call)
-			}
-			ids[call.ID] = true
+		for _, format := range []func(*answer, []byte) *failure{(*answer).addCompletion, (*answer).addMessageEvent} {
+			readsOrFails(t, stream, format)
 		}
 	})
+}
+
+func readsOrFails(t *testing.T, stream string, format func(*answer, []byte) *failure) {
+	watch := newWatch(t.Context(), Limits{}.withDefaults())
+	defer watch.stop()
+	a := &answer{limits: Limits{}.withDefaults(), add: format}
+	if a.read(watch.over(io.NopCloser(strings.NewReader(stream)))) != nil {
+		return
+	}
+	turn, failed := a.turn()
+	if failed != nil {
+		return
+	}
+	ids := map[string]bool{}
+	for _, call := range turn.Calls {
+		if call.ID == "" || ids[call.ID] || call.Tool == "" || !json.Valid(call.Arguments) {
+			t.Fatalf("bad call %+v", call)
+		}
+		ids[call.ID] = true
+	}
 }

@@ -208,7 +208,7 @@ func TestOpenRefuses(t *testing.T) {
 		change func(*library.Provider)
 		says   string
 	}{
-		"M1 a kind that is not built":     {func(p *library.Provider) { p.Kind = library.Anthropic }, "provider kind ANTHROPIC is not built yet"},
+		"M1 a key too short to be one":    {func(p *library.Provider) { p.APIKey = "a" }, "the API key is too short"},
 		"M1 a kind that is none":          {func(p *library.Provider) { p.Kind = "magic" }, `provider kind "magic" is not known`},
 		"M1 a key with a line break":      {func(p *library.Provider) { p.APIKey = "sk-a\nX-Evil: 1" }, "the API key holds a character"},
 		"M1 a key that is not ASCII":      {func(p *library.Provider) { p.APIKey = "sk-ü" }, "the API key holds a character"},

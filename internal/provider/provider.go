@@ -1,4 +1,4 @@
-// Package provider holds the model clients: the OpenAI-compatible one and the
+// Package provider holds the model clients: the OpenAI-compatible one, Anthropic's, and the
 // scripted one that demos and tests use. A client turns a transcript into one
 // answer and nothing else; what the answer may do is decided elsewhere.
 //
@@ -143,7 +143,7 @@ func (m *Models) Open(provider library.Provider) (agent.Model, error) {
 	case library.Scripted:
 		return newScripted(m, provider)
 	case library.Anthropic:
-		return nil, fault.New(fault.BadInput, "provider kind ANTHROPIC is not built yet")
+		return newAnthropic(m, provider)
 	default:
 		return nil, fault.New(fault.BadInput, "provider kind %q is not known", string(provider.Kind))
 	}
