@@ -40,7 +40,7 @@ current folder, demo content and a scripted model, and prints a sign-in link.
 		SilenceUsage:  true,
 		RunE:          serveHere,
 	}
-	root.AddCommand(serveCommand(), migrateCommand(), syncCommand(), importCommand(), adoptCommand(), tokenCommand(), auditCommand(), versionCommand())
+	root.AddCommand(serveCommand(), migrateCommand(), syncCommand(), importCommand(), adoptCommand(), tokenCommand(), auditCommand(), keysCommand(), versionCommand())
 	return root
 }
 

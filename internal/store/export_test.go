@@ -10,3 +10,6 @@ func (s *Store) AppendOnly() []string { return appendOnly[s.dialect] }
 
 // LockFile takes a lock as the store does.
 var LockFile = tryLock
+
+// SealedColumns are the columns that a rotation seals anew.
+var SealedColumns = sealedColumns
