@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/graph/model"
+	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
@@ -72,6 +73,7 @@ func (e enum[G, D]) ins(gs []G) []D {
 var (
 	userKinds   = mapping[model.UserKind](actor.Person, actor.ServiceAccount)
 	permissions = mapping[model.Permission](actor.Permissions...)
+	comparisons = mapping[model.GovernanceComparison](access.Matches, access.Stricter, access.Looser)
 
 	sourceTypes   = mapping[model.SourceType](library.SingleFile, library.Repo, library.Marketplace, library.Authored)
 	syncStatuses  = mapping[model.SyncStatus](library.NeverSynced, library.Syncing, library.SyncOK, library.SyncPartial, library.SyncError)

@@ -88,6 +88,7 @@ type QueryResolver interface {
 	Configuration(ctx context.Context, id string) (*model.Configuration, error)
 	Pages(ctx context.Context, parentID *string, first *int, after *string, last *int, before *string) (*model.RecordConnection, error)
 	Record(ctx context.Context, table string, id string) (*model.Record, error)
+	Governance(ctx context.Context) (*model.Governance, error)
 	Providers(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ProviderConnection, error)
 	Runs(ctx context.Context, filter *model.RunFilter, first *int, after *string, last *int, before *string) (*model.RunConnection, error)
 	Inbox(ctx context.Context, first *int, after *string, last *int, before *string) (*model.RunConnection, error)
@@ -4374,6 +4375,38 @@ func (ec *executionContext) fieldContext_Query_record(ctx context.Context, field
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_governance(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_governance(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().Governance(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Governance) graphql.Marshaler {
+			return ec.marshalNGovernance2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐGovernance(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_governance(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Governance(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_providers(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5688,6 +5721,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_record(ctx, field)
+				})
+		case "governance":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_governance(ctx, field)
 				})
 		case "providers":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,

@@ -377,6 +377,28 @@ type ComplexityRoot struct {
 		Severity func(childComplexity int) int
 	}
 
+	Governance struct {
+		InForce  func(childComplexity int) int
+		Profiles func(childComplexity int) int
+	}
+
+	GovernanceExpectation struct {
+		Comparison func(childComplexity int) int
+		Expected   func(childComplexity int) int
+		Name       func(childComplexity int) int
+		Value      func(childComplexity int) int
+	}
+
+	GovernanceProfile struct {
+		Expectations func(childComplexity int) int
+		Name         func(childComplexity int) int
+	}
+
+	GovernanceValue struct {
+		Name  func(childComplexity int) int
+		Value func(childComplexity int) int
+	}
+
 	GrantPermissionPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
@@ -616,6 +638,7 @@ type ComplexityRoot struct {
 		Configuration         func(childComplexity int, id string) int
 		Configurations        func(childComplexity int, first *int, after *string, last *int, before *string) int
 		ExplainTools          func(childComplexity int, configurationID string, actorID *string) int
+		Governance            func(childComplexity int) int
 		Inbox                 func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Node                  func(childComplexity int, id string) int
 		Nodes                 func(childComplexity int, ids []string) int
@@ -2566,6 +2589,70 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Finding.Severity(childComplexity), true
 
+	case "Governance.inForce":
+		if e.ComplexityRoot.Governance.InForce == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Governance.InForce(childComplexity), true
+	case "Governance.profiles":
+		if e.ComplexityRoot.Governance.Profiles == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Governance.Profiles(childComplexity), true
+
+	case "GovernanceExpectation.comparison":
+		if e.ComplexityRoot.GovernanceExpectation.Comparison == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceExpectation.Comparison(childComplexity), true
+	case "GovernanceExpectation.expected":
+		if e.ComplexityRoot.GovernanceExpectation.Expected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceExpectation.Expected(childComplexity), true
+	case "GovernanceExpectation.name":
+		if e.ComplexityRoot.GovernanceExpectation.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceExpectation.Name(childComplexity), true
+	case "GovernanceExpectation.value":
+		if e.ComplexityRoot.GovernanceExpectation.Value == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceExpectation.Value(childComplexity), true
+
+	case "GovernanceProfile.expectations":
+		if e.ComplexityRoot.GovernanceProfile.Expectations == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceProfile.Expectations(childComplexity), true
+	case "GovernanceProfile.name":
+		if e.ComplexityRoot.GovernanceProfile.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceProfile.Name(childComplexity), true
+
+	case "GovernanceValue.name":
+		if e.ComplexityRoot.GovernanceValue.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceValue.Name(childComplexity), true
+	case "GovernanceValue.value":
+		if e.ComplexityRoot.GovernanceValue.Value == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GovernanceValue.Value(childComplexity), true
+
 	case "GrantPermissionPayload.clientMutationId":
 		if e.ComplexityRoot.GrantPermissionPayload.ClientMutationID == nil {
 			break
@@ -3854,6 +3941,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ExplainTools(childComplexity, args["configurationId"].(string), args["actorId"].(*string)), true
+	case "Query.governance":
+		if e.ComplexityRoot.Query.Governance == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Governance(childComplexity), true
 	case "Query.inbox":
 		if e.ComplexityRoot.Query.Inbox == nil {
 			break
@@ -8152,6 +8245,59 @@ type ReplaceFileReferencePayload {
   clientMutationId: String
 }
 `, BuiltIn: false},
+	{Name: "../schema/governance.graphqls", Input: `extend type Query {
+  """
+  How the settings in force compare with four ways to run an installation. It describes and changes nothing. For administrators.
+  """
+  governance: Governance!
+}
+
+"""The settings in force, and the profiles they are read against."""
+type Governance {
+  """What is in force."""
+  inForce: [GovernanceValue!]!
+  """The profiles."""
+  profiles: [GovernanceProfile!]!
+}
+
+"""One value that is in force."""
+type GovernanceValue {
+  """Its setting, such as skills.minTrustLevel; privacy.level is no setting but what events of runs hold."""
+  name: String!
+  """What is in force."""
+  value: String!
+}
+
+"""A way to run an installation."""
+type GovernanceProfile {
+  """Its name: local_only, controlled_cloud, enterprise_strict or development."""
+  name: String!
+  """What it expects."""
+  expectations: [GovernanceExpectation!]!
+}
+
+"""One value that a profile expects."""
+type GovernanceExpectation {
+  """Which value, named as in inForce."""
+  name: String!
+  """What the profile expects."""
+  expected: String!
+  """What is in force."""
+  value: String!
+  """How the two compare."""
+  comparison: GovernanceComparison!
+}
+
+"""How what is in force compares with what is expected."""
+enum GovernanceComparison {
+  """It is what is expected."""
+  MATCHES
+  """It lets less pass, or keeps less."""
+  STRICTER
+  """It lets more pass, or keeps more."""
+  LOOSER
+}
+`, BuiltIn: false},
 	{Name: "../schema/node.graphqls", Input: `"""A moment in UTC as RFC 3339 writes it, to the microsecond: ` + "`" + `2026-01-31T09:30:00.123456Z` + "`" + `. Any offset is accepted as input."""
 scalar DateTime
 
@@ -11677,6 +11823,50 @@ func (ec *executionContext) childFields_Finding(ctx context.Context, field graph
 		return ec.fieldContext_Finding_line(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Finding", field.Name)
+}
+
+func (ec *executionContext) childFields_Governance(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "inForce":
+		return ec.fieldContext_Governance_inForce(ctx, field)
+	case "profiles":
+		return ec.fieldContext_Governance_profiles(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Governance", field.Name)
+}
+
+func (ec *executionContext) childFields_GovernanceExpectation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_GovernanceExpectation_name(ctx, field)
+	case "expected":
+		return ec.fieldContext_GovernanceExpectation_expected(ctx, field)
+	case "value":
+		return ec.fieldContext_GovernanceExpectation_value(ctx, field)
+	case "comparison":
+		return ec.fieldContext_GovernanceExpectation_comparison(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GovernanceExpectation", field.Name)
+}
+
+func (ec *executionContext) childFields_GovernanceProfile(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_GovernanceProfile_name(ctx, field)
+	case "expectations":
+		return ec.fieldContext_GovernanceProfile_expectations(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GovernanceProfile", field.Name)
+}
+
+func (ec *executionContext) childFields_GovernanceValue(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_GovernanceValue_name(ctx, field)
+	case "value":
+		return ec.fieldContext_GovernanceValue_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GovernanceValue", field.Name)
 }
 
 func (ec *executionContext) childFields_GrantPermissionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -923,6 +923,42 @@ type Finding struct {
 	Line *int `json:"line"`
 }
 
+// The settings in force, and the profiles they are read against.
+type Governance struct {
+	// What is in force.
+	InForce []*GovernanceValue `json:"inForce"`
+	// The profiles.
+	Profiles []*GovernanceProfile `json:"profiles"`
+}
+
+// One value that a profile expects.
+type GovernanceExpectation struct {
+	// Which value, named as in inForce.
+	Name string `json:"name"`
+	// What the profile expects.
+	Expected string `json:"expected"`
+	// What is in force.
+	Value string `json:"value"`
+	// How the two compare.
+	Comparison GovernanceComparison `json:"comparison"`
+}
+
+// A way to run an installation.
+type GovernanceProfile struct {
+	// Its name: local_only, controlled_cloud, enterprise_strict or development.
+	Name string `json:"name"`
+	// What it expects.
+	Expectations []*GovernanceExpectation `json:"expectations"`
+}
+
+// One value that is in force.
+type GovernanceValue struct {
+	// Its setting, such as skills.minTrustLevel; privacy.level is no setting but what events of runs hold.
+	Name string `json:"name"`
+	// What is in force.
+	Value string `json:"value"`
+}
+
 // A permission to give.
 type GrantPermissionInput struct {
 	// The account.
@@ -3318,6 +3354,53 @@ func (e *DiffLineKind) UnmarshalGQL(v any) error {
 }
 
 func (e DiffLineKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// How what is in force compares with what is expected.
+type GovernanceComparison string
+
+const (
+	// It is what is expected.
+	GovernanceComparisonMatches GovernanceComparison = "MATCHES"
+	// It lets less pass, or keeps less.
+	GovernanceComparisonStricter GovernanceComparison = "STRICTER"
+	// It lets more pass, or keeps more.
+	GovernanceComparisonLooser GovernanceComparison = "LOOSER"
+)
+
+var AllGovernanceComparison = []GovernanceComparison{
+	GovernanceComparisonMatches,
+	GovernanceComparisonStricter,
+	GovernanceComparisonLooser,
+}
+
+func (e GovernanceComparison) IsValid() bool {
+	switch e {
+	case GovernanceComparisonMatches, GovernanceComparisonStricter, GovernanceComparisonLooser:
+		return true
+	}
+	return false
+}
+
+func (e GovernanceComparison) String() string {
+	return string(e)
+}
+
+func (e *GovernanceComparison) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = GovernanceComparison(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid GovernanceComparison", str)
+	}
+	return nil
+}
+
+func (e GovernanceComparison) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
