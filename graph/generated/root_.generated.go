@@ -9298,6 +9298,8 @@ enum RunNoticeCode {
   PROCESS_ENDED
   """The worker that executed the run was gone; it is tried again. The arguments say for which time, and of how many."""
   REQUEUED
+  """What a decision or an answer rested on changed before it was carried out; the run waits again. The argument says why."""
+  ANSWER_VOID
 }
 
 """What a run consumed, as its provider reports it."""

@@ -3974,6 +3974,8 @@ const (
 	RunNoticeCodeProcessEnded RunNoticeCode = "PROCESS_ENDED"
 	// The worker that executed the run was gone; it is tried again. The arguments say for which time, and of how many.
 	RunNoticeCodeRequeued RunNoticeCode = "REQUEUED"
+	// What a decision or an answer rested on changed before it was carried out; the run waits again. The argument says why.
+	RunNoticeCodeAnswerVoid RunNoticeCode = "ANSWER_VOID"
 )
 
 var AllRunNoticeCode = []RunNoticeCode{
@@ -3988,11 +3990,12 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodePinDroppedConfiguration,
 	RunNoticeCodeProcessEnded,
 	RunNoticeCodeRequeued,
+	RunNoticeCodeAnswerVoid,
 }
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid:
 		return true
 	}
 	return false

@@ -107,6 +107,7 @@ func (s *segment) load(ctx context.Context) error {
 	if err != nil {
 		return goneOr(err, "the configuration's provider does not exist any more")
 	}
+	s.scripted = provider.Kind == library.Scripted
 	if s.model, err = a.Models.Open(provider); err != nil {
 		return stopped{reason: run.ReasonProviderFailed, message: err.Error()}
 	}

@@ -21,8 +21,9 @@ func (h *house) window(tokens int) {
 func TestContextBudget(t *testing.T) {
 	t.Run("B3 what does not fit even alone ends the run before the model is asked", func(t *testing.T) {
 		each(t, func(h *house) {
+			h.window(8192)
 			req := h.plain()
-			req.Messages[0].Text = strings.Repeat("green ferns ", 5000) // an unknown window takes 8,192 tokens
+			req.Messages[0].Text = strings.Repeat("green ferns ", 5000)
 			r := h.start(h.admin, req)
 			if r.Status != run.Completed || r.Reason != run.ReasonContextTruncated || !r.Truncated || h.model.count() != 0 {
 				h.t.Fatalf("%s %s after %d calls", r.Status, r.Reason, h.model.count())
@@ -30,6 +31,15 @@ func TestContextBudget(t *testing.T) {
 			h.window(100_000)
 			if r = h.start(h.admin, req); r.Reason != run.ReasonCompleted {
 				h.t.Fatalf("B1 a larger window: %s: %s", r.Reason, r.Message)
+			}
+		})
+	})
+	t.Run("B1 a script has no window unless its configuration names one", func(t *testing.T) {
+		each(t, func(h *house) {
+			req := h.plain()
+			req.Messages[0].Text = strings.Repeat("green ferns ", 5000)
+			if r := h.start(h.admin, req); r.Reason != run.ReasonCompleted {
+				h.t.Fatalf("%s: %s", r.Reason, r.Message)
 			}
 		})
 	})

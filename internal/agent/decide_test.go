@@ -566,3 +566,72 @@ func TestCancel(t *testing.T) {
 		})
 	})
 }
+
+func TestSecondLook(t *testing.T) {
+	var m *meddler
+	with := func(s *store.Store) agent.Store { m = &meddler{Store: s}; return m }
+	// claimed does something between the checks of a decision and its claim.
+	claimed := func(kind run.EventKind, do func()) {
+		done := false
+		m.meddle(func(c change.Change) error {
+			if !done && slices.ContainsFunc(c.Events, func(e run.Event) bool { return e.Kind == kind }) {
+				done = true
+				do()
+			}
+			return nil
+		})
+	}
+	yes, somebody := true, []uuid.UUID{uuid.New()}
+	for name, meanwhile := range map[string]func(*house, actor.Actor){
+		"R11 a second approver is demanded meanwhile": func(h *house, _ actor.Actor) {
+			_, err := h.library.UpdateConfiguration(context.Background(), h.admin, library.ConfigurationUpdate{ID: h.config.ID, RequireSecondApprover: &yes})
+			h.ok(err)
+		},
+		"R11 the initiator may not use the configuration any more": func(h *house, _ actor.Actor) {
+			somebody[0] = h.admin.ID
+			_, err := h.library.UpdateConfiguration(context.Background(), h.admin, library.ConfigurationUpdate{ID: h.config.ID, AllowedUserIDs: &somebody})
+			h.ok(err)
+		},
+		"R11 the decider may not approve any more": func(h *house, by actor.Actor) {
+			_, err := h.access.RevokePermission(context.Background(), h.admin, by.ID, actor.RunApproveOwn)
+			h.ok(err)
+		},
+		"R11 the tool is switched off meanwhile": func(h *house, _ actor.Actor) {
+			h.ok(h.library.SetToolEnabled(context.Background(), h.admin, "update_element", false))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meddled(t, with, func(h *house) {
+				ada := h.person("Ada", actor.RunApproveOwn)
+				r := h.ordinary(ada)
+				claimed(run.EventDecision, func() { meanwhile(h, ada) })
+				again := h.decide(ada, r, true, "")
+				if again.Status != run.WaitingForApproval || again.TurnDigest == r.TurnDigest || h.text("hello") != "Helo" {
+					h.t.Fatalf("%s with %q: %s", again.Status, h.text("hello"), again.Message)
+				}
+				if last := again.Notices[len(again.Notices)-1]; last.Code != run.NoticeAnswerVoid {
+					h.t.Errorf("%+v", last)
+				}
+				if trail := h.trail(r.ID); !slices.Contains(trail, audit.RunDecisionRefused) {
+					h.t.Errorf("%v", trail)
+				}
+			})
+		})
+	}
+	t.Run("X7 four eyes that a process run meets after the claim stop it before its write", func(t *testing.T) {
+		meddled(t, with, func(h *house) {
+			r := h.waiting()
+			claimed(run.EventDecision, func() {
+				_, err := h.library.UpdateConfiguration(context.Background(), h.admin, library.ConfigurationUpdate{ID: h.config.ID, RequireSecondApprover: &yes})
+				h.ok(err)
+			})
+			stopped := h.decide(h.admin, r, true, "")
+			if stopped.Reason != run.ReasonSecondApproverRequired || h.text("hello") != "Helo" {
+				h.t.Fatalf("%s %s with %q", stopped.Status, stopped.Reason, h.text("hello"))
+			}
+			if _, held := stopped.Pins.Process(); held {
+				h.t.Error("it keeps the process")
+			}
+		})
+	})
+}

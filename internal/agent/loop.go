@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"math"
 	"strconv"
 
 	"github.com/countersign/countersign/internal/change"
@@ -59,12 +60,21 @@ func (s *segment) rounds(ctx context.Context) (int, error) {
 	return rounds, nil
 }
 
+// budget is what may be sent, in tokens. A script has no window but the one that its
+// configuration names: its step is found from the whole transcript.
+func (s *segment) budget() int {
+	if s.scripted && s.configuration.ContextWindow == 0 {
+		return math.MaxInt
+	}
+	return prompt.Budget(s.configuration.ContextWindow, 0)
+}
+
 // ask calls the model once, with as much of the transcript as its window takes (RULES
 // B3). The event it returns is not stored yet.
 func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
 	w := s.agent.World
 	began := w.Now()
-	fitted, fits := prompt.Fit(s.transcript, s.offer.definitions, prompt.Budget(s.configuration.ContextWindow, 0), s.gauge)
+	fitted, fits := prompt.Fit(s.transcript, s.offer.definitions, s.budget(), s.gauge)
 	if !fits {
 		return Turn{}, run.Event{}, stopped{
 			reason: run.ReasonContextTruncated,

@@ -16,6 +16,7 @@ var noticeTexts = map[run.NoticeCode]string{
 	run.NoticePreviewMoved:      "What %s would change is no longer what the card showed.",
 	run.NoticePinDetached:       "%s is not attached any more; the conversation goes on without it.",
 	run.NoticePinConfiguration:  "%s stays behind with the configuration that it was used with.",
+	run.NoticeAnswerVoid:        "The answer that was given does not count any more: %s.",
 	run.NoticeRequeued:          "The worker that executed the run is gone; it is tried again (%s of %s).",
 	run.NoticeProcessEnded:      "The process %s has ended.",
 	run.NoticeSecondApprover:    "The configuration now requires a second approver.",

@@ -63,7 +63,11 @@ func (a *Agent) rescue(ctx context.Context, r Run, givenBack bool) error {
 	if err != nil {
 		return err
 	}
-	end, wait := run.Rescue(a.lost(r, events))
+	lost := a.lost(r, events)
+	if givenBack {
+		lost.Attempts = 0 // nothing went wrong with it
+	}
+	end, wait := run.Rescue(lost)
 	var c change.Change
 	switch {
 	case end != "":

@@ -6,7 +6,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign/countersign/internal/actor"
+	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
@@ -21,6 +24,13 @@ func (s *segment) resume(ctx context.Context, state State) error {
 	}
 	s.transcript, s.nonceKey, s.gauge = state.Messages, state.NonceKey, state.Gauge
 	given := *state.Given
+	void, err := s.secondLook(ctx, state)
+	if err != nil {
+		return err
+	}
+	if void != nil {
+		return s.waitAgain(ctx, state, void)
+	}
 	held, err := s.holdPins(ctx)
 	if err != nil {
 		return err
@@ -48,6 +58,67 @@ func (s *segment) resume(ctx context.Context, state State) error {
 		}
 	}
 	return s.loop(ctx)
+}
+
+// The checks of who may answer that are asked again once the run is claimed: what they
+// rest on may have changed since they were asked first (RULES R11).
+var (
+	decisionAgain = []func(context.Context, *Agent, *verdict) error{mayAct, configurationUsable, fourEyesAgain, targetsReadable, deciderPolicy}
+	inputAgain    = []func(context.Context, *Agent, *verdict) error{mayAnswer, configurationUsable}
+)
+
+// fourEyesAgain leaves a process run to its pin check, which stops it (RULES X7).
+func fourEyesAgain(ctx context.Context, a *Agent, v *verdict) error {
+	if v.process() {
+		return nil
+	}
+	return fourEyes(ctx, a, v)
+}
+
+// secondLook says why an answer that was taken does not count any more; nil when it
+// does.
+func (s *segment) secondLook(ctx context.Context, state State) (void *fault.Refused, err error) {
+	given := state.Given
+	by, err := s.agent.People.Actor(ctx, given.By)
+	if err != nil {
+		return nil, err
+	}
+	v := &verdict{Decision: Decision{Run: s.id, Approve: given.Approve, Reason: given.Reason}, by: by, run: s.run, state: state}
+	checks := decisionAgain
+	if given.Values != nil {
+		checks = inputAgain
+	}
+	for _, check := range checks {
+		err := check(ctx, s.agent, v)
+		if err == nil {
+			continue
+		}
+		if refusal, ok := fault.AsRefusal(err); ok {
+			return refusal, nil
+		}
+		if fault.Is(err, fault.Forbidden) {
+			return &fault.Refused{Code: fault.ClaimLost, Message: "the person who answered may not do so any more"}, nil
+		}
+		return nil, err
+	}
+	return nil, nil
+}
+
+// waitAgain puts a run back to waiting whose answer does not count any more: the same
+// calls, as another suspension.
+func (s *segment) waitAgain(ctx context.Context, state State, void *fault.Refused) error {
+	by, t := state.Given.By, run.SuspendForApproval
+	if len(state.Schema) > 0 {
+		t = run.SuspendForInput
+	}
+	told := notice(run.NoticeAnswerVoid, void.Message)
+	s.notices = append(s.notices, told)
+	entry := audit.Record(s.agent.World, actor.Actor{ID: by}, audit.RunDecisionRefused).InRun(s.id).With("code", void.Code).With("afterClaim", true)
+	if err := s.write(ctx, nil, change.Change{Events: noticeEvents(s.agent.World.Now(), []run.Notice{told}), Audit: []audit.Entry{entry}}); err != nil {
+		return err
+	}
+	state.Suspension, state.Given = state.Suspension+1, nil
+	return s.park(ctx, t, state)
 }
 
 // carryOut does with one pending call what was decided about it.

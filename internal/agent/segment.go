@@ -40,6 +40,7 @@ type segment struct {
 	nonceKey      []byte
 	usage         Usage
 	gauge         prompt.Gauge
+	scripted      bool // the model is a script
 	round         int
 	shown         map[string]tool.Basis // by key of a pending call: what its last preview was made from
 }

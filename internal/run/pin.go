@@ -104,6 +104,7 @@ const (
 	NoticePinConfiguration  NoticeCode = "PIN_DROPPED_CONFIGURATION"
 	NoticeProcessEnded      NoticeCode = "PROCESS_ENDED"
 	NoticeRequeued          NoticeCode = "REQUEUED"
+	NoticeAnswerVoid        NoticeCode = "ANSWER_VOID"
 )
 
 // Notice is a code with arguments; the text is the client's.
