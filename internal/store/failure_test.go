@@ -288,7 +288,12 @@ func TestQueries(t *testing.T) {
 // explain is how a database would answer the statement of the queue.
 func explain(t *testing.T, s *store.Store, statement string) string {
 	t.Helper()
-	statement = regexp.MustCompile(`\$1|\?`).ReplaceAllString(statement, "'queued'")
+	arguments := []string{"'queued'", "'2000-01-01'"} // in their order
+	statement = regexp.MustCompile(`\$\d|\?`).ReplaceAllStringFunc(statement, func(string) string {
+		next := arguments[0]
+		arguments = arguments[1:]
+		return next
+	})
 	how := "EXPLAIN QUERY PLAN "
 	if s.Channel() != "" {
 		execute(t, s, "SET enable_seqscan = off") // an empty table is always scanned
