@@ -31,9 +31,6 @@ import (
 	"github.com/countersign/countersign/internal/world"
 )
 
-// simulations is how many seeds the tests run.
-const simulations = 300
-
 // TestSimulation lets two replicas work on one database while people start, decide,
 // answer and cancel runs, instructions are revoked and come back, tools are switched,
 // time passes, and replicas die in the middle of any change. All of it follows from one

@@ -5,7 +5,7 @@
 //	go run ./scripts/test STEP...    these steps only
 //
 // Checks that need little come first. Vet and staticcheck look at packages built for
-// the race detector, as the tests do, so that no dependency is compiled twice; on an
+// the race detector, as the tests do, so that next to nothing is compiled twice; on an
 // empty build cache those compilations are most of the time.
 package main
 
@@ -52,6 +52,7 @@ var steps = []step{
 	{"generate", "generated Go code is what the generators make", generated},
 	{"bundles", "committed web bundles are what their sources build", bundles},
 	{"go", "Go tests on both databases: rules, import table, migrations, fuzz seeds, documents", goTests},
+	{"simulation", "the runtime under 300 seeds, without the race detector", command("go", "test", "-count=1", "-timeout", timeout, "-run", "^TestSimulation$", "./internal/agent")},
 	{"benchmarks", "every benchmark still runs (once, measuring nothing)", benchmarks},
 	{"clients", "real GraphQL clients in Node and a browser", clients},
 }
