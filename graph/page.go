@@ -42,7 +42,7 @@ func page(first *int, after *string, last *int, before *string) (window, error) 
 		w.size = *size
 	}
 	if cursor != nil {
-		key, err := base64.RawURLEncoding.DecodeString(*cursor)
+		key, err := base64.RawURLEncoding.Strict().DecodeString(*cursor)
 		if err != nil || len(key) == 0 {
 			return window{}, noCursor(*cursor)
 		}

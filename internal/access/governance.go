@@ -80,16 +80,12 @@ func (a *Access) Governance(ctx context.Context, by actor.Actor) (Readout, error
 		out.InForce = append(out.InForce, InForce{name, is[name]})
 	}
 	for _, p := range profiles {
-		profile := Profile{Name: p.name}
-		for _, e := range []Expected{
+		out.Profiles = append(out.Profiles, Profile{Name: p.name, Expected: []Expected{
 			{minTrustLevel, string(p.admits), is[minTrustLevel], byLevel(p.admits, is[minTrustLevel])},
 			{instructionTrustLevel, string(p.instructs), is[instructionTrustLevel], byLevel(p.instructs, is[instructionTrustLevel])},
 			{PrivacyLevel, p.privacy, is[PrivacyLevel], stricterWhenLess(slices.Index(privacyOrder, p.privacy), slices.Index(privacyOrder, is[PrivacyLevel]))},
 			{runDays, strconv.Itoa(p.retentionDaysOfRuns), is[runDays], byDays(p.retentionDaysOfRuns, is[runDays])},
-		} {
-			profile.Expected = append(profile.Expected, e)
-		}
-		out.Profiles = append(out.Profiles, profile)
+		}})
 	}
 	return out, nil
 }
