@@ -35,6 +35,7 @@ import (
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
 	"github.com/countersign/countersign/ent/runevent"
+	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/ent/session"
 	"github.com/countersign/countersign/ent/setting"
 	"github.com/countersign/countersign/ent/signincode"
@@ -92,6 +93,8 @@ type Client struct {
 	Run *RunClient
 	// RunEvent is the client for interacting with the RunEvent builders.
 	RunEvent *RunEventClient
+	// RunText is the client for interacting with the RunText builders.
+	RunText *RunTextClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// Setting is the client for interacting with the Setting builders.
@@ -146,6 +149,7 @@ func (c *Client) init() {
 	c.Revocation = NewRevocationClient(c.config)
 	c.Run = NewRunClient(c.config)
 	c.RunEvent = NewRunEventClient(c.config)
+	c.RunText = NewRunTextClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.Setting = NewSettingClient(c.config)
 	c.SignInCode = NewSignInCodeClient(c.config)
@@ -269,6 +273,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Revocation:       NewRevocationClient(cfg),
 		Run:              NewRunClient(cfg),
 		RunEvent:         NewRunEventClient(cfg),
+		RunText:          NewRunTextClient(cfg),
 		Session:          NewSessionClient(cfg),
 		Setting:          NewSettingClient(cfg),
 		SignInCode:       NewSignInCodeClient(cfg),
@@ -319,6 +324,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Revocation:       NewRevocationClient(cfg),
 		Run:              NewRunClient(cfg),
 		RunEvent:         NewRunEventClient(cfg),
+		RunText:          NewRunTextClient(cfg),
 		Session:          NewSessionClient(cfg),
 		Setting:          NewSettingClient(cfg),
 		SignInCode:       NewSignInCodeClient(cfg),
@@ -363,9 +369,9 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.Session,
-		c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task,
-		c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.RunText,
+		c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet,
+		c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -378,9 +384,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.Session,
-		c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task,
-		c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.RunText,
+		c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet,
+		c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -427,6 +433,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Run.mutate(ctx, m)
 	case *RunEventMutation:
 		return c.RunEvent.mutate(ctx, m)
+	case *RunTextMutation:
+		return c.RunText.mutate(ctx, m)
 	case *SessionMutation:
 		return c.Session.mutate(ctx, m)
 	case *SettingMutation:
@@ -3191,6 +3199,139 @@ func (c *RunEventClient) mutate(ctx context.Context, m *RunEventMutation) (Value
 	}
 }
 
+// RunTextClient is a client for the RunText schema.
+type RunTextClient struct {
+	config
+}
+
+// NewRunTextClient returns a client for the RunText from the given config.
+func NewRunTextClient(c config) *RunTextClient {
+	return &RunTextClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `runtext.Hooks(f(g(h())))`.
+func (c *RunTextClient) Use(hooks ...Hook) {
+	c.hooks.RunText = append(c.hooks.RunText, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `runtext.Intercept(f(g(h())))`.
+func (c *RunTextClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RunText = append(c.inters.RunText, interceptors...)
+}
+
+// Create returns a builder for creating a RunText entity.
+func (c *RunTextClient) Create() *RunTextCreate {
+	mutation := newRunTextMutation(c.config, OpCreate)
+	return &RunTextCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RunText entities.
+func (c *RunTextClient) CreateBulk(builders ...*RunTextCreate) *RunTextCreateBulk {
+	return &RunTextCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RunTextClient) MapCreateBulk(slice any, setFunc func(*RunTextCreate, int)) *RunTextCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RunTextCreateBulk{err: fmt.Errorf("calling to RunTextClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RunTextCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RunTextCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RunText.
+func (c *RunTextClient) Update() *RunTextUpdate {
+	mutation := newRunTextMutation(c.config, OpUpdate)
+	return &RunTextUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RunTextClient) UpdateOne(_m *RunText) *RunTextUpdateOne {
+	mutation := newRunTextMutation(c.config, OpUpdateOne, withRunText(_m))
+	return &RunTextUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RunTextClient) UpdateOneID(id uuid.UUID) *RunTextUpdateOne {
+	mutation := newRunTextMutation(c.config, OpUpdateOne, withRunTextID(id))
+	return &RunTextUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RunText.
+func (c *RunTextClient) Delete() *RunTextDelete {
+	mutation := newRunTextMutation(c.config, OpDelete)
+	return &RunTextDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RunTextClient) DeleteOne(_m *RunText) *RunTextDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RunTextClient) DeleteOneID(id uuid.UUID) *RunTextDeleteOne {
+	builder := c.Delete().Where(runtext.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RunTextDeleteOne{builder}
+}
+
+// Query returns a query builder for RunText.
+func (c *RunTextClient) Query() *RunTextQuery {
+	return &RunTextQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRunText},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RunText entity by its id.
+func (c *RunTextClient) Get(ctx context.Context, id uuid.UUID) (*RunText, error) {
+	return c.Query().Where(runtext.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RunTextClient) GetX(ctx context.Context, id uuid.UUID) *RunText {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RunTextClient) Hooks() []Hook {
+	return c.hooks.RunText
+}
+
+// Interceptors returns the client interceptors.
+func (c *RunTextClient) Interceptors() []Interceptor {
+	return c.inters.RunText
+}
+
+func (c *RunTextClient) mutate(ctx context.Context, m *RunTextMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RunTextCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RunTextUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RunTextUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RunTextDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RunText mutation op: %q", m.Op())
+	}
+}
+
 // SessionClient is a client for the Session schema.
 type SessionClient struct {
 	config
@@ -4889,14 +5030,14 @@ type (
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
-		RunEvent, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
-		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Hook
+		RunEvent, RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet,
+		Source, Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
-		RunEvent, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
-		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
+		RunEvent, RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet,
+		Source, Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
 	}
 )

@@ -31,6 +31,7 @@ import (
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
 	"github.com/countersign/countersign/ent/runevent"
+	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/ent/session"
 	"github.com/countersign/countersign/ent/setting"
 	"github.com/countersign/countersign/ent/signincode"
@@ -122,6 +123,7 @@ func checkColumn(t, c string) error {
 			revocation.Table:       revocation.ValidColumn,
 			run.Table:              run.ValidColumn,
 			runevent.Table:         runevent.ValidColumn,
+			runtext.Table:          runtext.ValidColumn,
 			session.Table:          session.ValidColumn,
 			setting.Table:          setting.ValidColumn,
 			signincode.Table:       signincode.ValidColumn,

@@ -31,6 +31,7 @@ import (
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
 	"github.com/countersign/countersign/ent/runevent"
+	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/ent/session"
 	"github.com/countersign/countersign/ent/setting"
 	"github.com/countersign/countersign/ent/signincode"
@@ -74,6 +75,7 @@ const (
 	TypeRevocation       = "Revocation"
 	TypeRun              = "Run"
 	TypeRunEvent         = "RunEvent"
+	TypeRunText          = "RunText"
 	TypeSession          = "Session"
 	TypeSetting          = "Setting"
 	TypeSignInCode       = "SignInCode"
@@ -15782,6 +15784,591 @@ func (m *RunEventMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown RunEvent edge %s", name)
+}
+
+// RunTextMutation represents an operation that mutates the RunText nodes in the graph.
+type RunTextMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	owner         *string
+	part          *int
+	addpart       *int
+	round         *int
+	addround      *int
+	text          *string
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*RunText, error)
+	predicates    []predicate.RunText
+}
+
+var _ ent.Mutation = (*RunTextMutation)(nil)
+
+// runtextOption allows management of the mutation configuration using functional options.
+type runtextOption func(*RunTextMutation)
+
+// newRunTextMutation creates new mutation for the RunText entity.
+func newRunTextMutation(c config, op Op, opts ...runtextOption) *RunTextMutation {
+	m := &RunTextMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRunText,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRunTextID sets the ID field of the mutation.
+func withRunTextID(id uuid.UUID) runtextOption {
+	return func(m *RunTextMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RunText
+		)
+		m.oldValue = func(ctx context.Context) (*RunText, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RunText.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRunText sets the old RunText of the mutation.
+func withRunText(node *RunText) runtextOption {
+	return func(m *RunTextMutation) {
+		m.oldValue = func(context.Context) (*RunText, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RunTextMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RunTextMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RunText entities.
+func (m *RunTextMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RunTextMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RunTextMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RunText.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetOwner sets the "owner" field.
+func (m *RunTextMutation) SetOwner(s string) {
+	m.owner = &s
+}
+
+// Owner returns the value of the "owner" field in the mutation.
+func (m *RunTextMutation) Owner() (r string, exists bool) {
+	v := m.owner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOwner returns the old "owner" field's value of the RunText entity.
+// If the RunText object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunTextMutation) OldOwner(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOwner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOwner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOwner: %w", err)
+	}
+	return oldValue.Owner, nil
+}
+
+// ResetOwner resets all changes to the "owner" field.
+func (m *RunTextMutation) ResetOwner() {
+	m.owner = nil
+}
+
+// SetPart sets the "part" field.
+func (m *RunTextMutation) SetPart(i int) {
+	m.part = &i
+	m.addpart = nil
+}
+
+// Part returns the value of the "part" field in the mutation.
+func (m *RunTextMutation) Part() (r int, exists bool) {
+	v := m.part
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPart returns the old "part" field's value of the RunText entity.
+// If the RunText object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunTextMutation) OldPart(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPart is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPart requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPart: %w", err)
+	}
+	return oldValue.Part, nil
+}
+
+// AddPart adds i to the "part" field.
+func (m *RunTextMutation) AddPart(i int) {
+	if m.addpart != nil {
+		*m.addpart += i
+	} else {
+		m.addpart = &i
+	}
+}
+
+// AddedPart returns the value that was added to the "part" field in this mutation.
+func (m *RunTextMutation) AddedPart() (r int, exists bool) {
+	v := m.addpart
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPart resets all changes to the "part" field.
+func (m *RunTextMutation) ResetPart() {
+	m.part = nil
+	m.addpart = nil
+}
+
+// SetRound sets the "round" field.
+func (m *RunTextMutation) SetRound(i int) {
+	m.round = &i
+	m.addround = nil
+}
+
+// Round returns the value of the "round" field in the mutation.
+func (m *RunTextMutation) Round() (r int, exists bool) {
+	v := m.round
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRound returns the old "round" field's value of the RunText entity.
+// If the RunText object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunTextMutation) OldRound(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRound is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRound requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRound: %w", err)
+	}
+	return oldValue.Round, nil
+}
+
+// AddRound adds i to the "round" field.
+func (m *RunTextMutation) AddRound(i int) {
+	if m.addround != nil {
+		*m.addround += i
+	} else {
+		m.addround = &i
+	}
+}
+
+// AddedRound returns the value that was added to the "round" field in this mutation.
+func (m *RunTextMutation) AddedRound() (r int, exists bool) {
+	v := m.addround
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRound resets all changes to the "round" field.
+func (m *RunTextMutation) ResetRound() {
+	m.round = nil
+	m.addround = nil
+}
+
+// SetText sets the "text" field.
+func (m *RunTextMutation) SetText(s string) {
+	m.text = &s
+}
+
+// Text returns the value of the "text" field in the mutation.
+func (m *RunTextMutation) Text() (r string, exists bool) {
+	v := m.text
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldText returns the old "text" field's value of the RunText entity.
+// If the RunText object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunTextMutation) OldText(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldText is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldText requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldText: %w", err)
+	}
+	return oldValue.Text, nil
+}
+
+// ClearText clears the value of the "text" field.
+func (m *RunTextMutation) ClearText() {
+	m.text = nil
+	m.clearedFields[runtext.FieldText] = struct{}{}
+}
+
+// TextCleared returns if the "text" field was cleared in this mutation.
+func (m *RunTextMutation) TextCleared() bool {
+	_, ok := m.clearedFields[runtext.FieldText]
+	return ok
+}
+
+// ResetText resets all changes to the "text" field.
+func (m *RunTextMutation) ResetText() {
+	m.text = nil
+	delete(m.clearedFields, runtext.FieldText)
+}
+
+// Where appends a list predicates to the RunTextMutation builder.
+func (m *RunTextMutation) Where(ps ...predicate.RunText) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RunTextMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RunTextMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RunText, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RunTextMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RunTextMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RunText).
+func (m *RunTextMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RunTextMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.owner != nil {
+		fields = append(fields, runtext.FieldOwner)
+	}
+	if m.part != nil {
+		fields = append(fields, runtext.FieldPart)
+	}
+	if m.round != nil {
+		fields = append(fields, runtext.FieldRound)
+	}
+	if m.text != nil {
+		fields = append(fields, runtext.FieldText)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RunTextMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case runtext.FieldOwner:
+		return m.Owner()
+	case runtext.FieldPart:
+		return m.Part()
+	case runtext.FieldRound:
+		return m.Round()
+	case runtext.FieldText:
+		return m.Text()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RunTextMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case runtext.FieldOwner:
+		return m.OldOwner(ctx)
+	case runtext.FieldPart:
+		return m.OldPart(ctx)
+	case runtext.FieldRound:
+		return m.OldRound(ctx)
+	case runtext.FieldText:
+		return m.OldText(ctx)
+	}
+	return nil, fmt.Errorf("unknown RunText field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunTextMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case runtext.FieldOwner:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOwner(v)
+		return nil
+	case runtext.FieldPart:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPart(v)
+		return nil
+	case runtext.FieldRound:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRound(v)
+		return nil
+	case runtext.FieldText:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetText(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RunText field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RunTextMutation) AddedFields() []string {
+	var fields []string
+	if m.addpart != nil {
+		fields = append(fields, runtext.FieldPart)
+	}
+	if m.addround != nil {
+		fields = append(fields, runtext.FieldRound)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RunTextMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case runtext.FieldPart:
+		return m.AddedPart()
+	case runtext.FieldRound:
+		return m.AddedRound()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunTextMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case runtext.FieldPart:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPart(v)
+		return nil
+	case runtext.FieldRound:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRound(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RunText numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RunTextMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(runtext.FieldText) {
+		fields = append(fields, runtext.FieldText)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RunTextMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RunTextMutation) ClearField(name string) error {
+	switch name {
+	case runtext.FieldText:
+		m.ClearText()
+		return nil
+	}
+	return fmt.Errorf("unknown RunText nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RunTextMutation) ResetField(name string) error {
+	switch name {
+	case runtext.FieldOwner:
+		m.ResetOwner()
+		return nil
+	case runtext.FieldPart:
+		m.ResetPart()
+		return nil
+	case runtext.FieldRound:
+		m.ResetRound()
+		return nil
+	case runtext.FieldText:
+		m.ResetText()
+		return nil
+	}
+	return fmt.Errorf("unknown RunText field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RunTextMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RunTextMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RunTextMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RunTextMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RunTextMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RunTextMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RunTextMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RunText unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RunTextMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RunText edge %s", name)
 }
 
 // SessionMutation represents an operation that mutates the Session nodes in the graph.

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
 	"github.com/countersign/countersign/ent/runevent"
+	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/ent/schema"
 	"github.com/countersign/countersign/ent/skill"
 	"github.com/countersign/countersign/ent/skillrevision"
@@ -185,6 +186,16 @@ func init() {
 	runeventDescDurationMs := runeventFields[5].Descriptor()
 	// runevent.DefaultDurationMs holds the default value on creation for the duration_ms field.
 	runevent.DefaultDurationMs = runeventDescDurationMs.Default.(int)
+	runtextFields := schema.RunText{}.Fields()
+	_ = runtextFields
+	// runtextDescPart is the schema descriptor for part field.
+	runtextDescPart := runtextFields[2].Descriptor()
+	// runtext.DefaultPart holds the default value on creation for the part field.
+	runtext.DefaultPart = runtextDescPart.Default.(int)
+	// runtextDescRound is the schema descriptor for round field.
+	runtextDescRound := runtextFields[3].Descriptor()
+	// runtext.DefaultRound holds the default value on creation for the round field.
+	runtext.DefaultRound = runtextDescRound.Default.(int)
 	skillFields := schema.Skill{}.Fields()
 	_ = skillFields
 	// skillDescDigest is the schema descriptor for digest field.

@@ -50,6 +50,8 @@ type Tx struct {
 	Run *RunClient
 	// RunEvent is the client for interacting with the RunEvent builders.
 	RunEvent *RunEventClient
+	// RunText is the client for interacting with the RunText builders.
+	RunText *RunTextClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// Setting is the client for interacting with the Setting builders.
@@ -224,6 +226,7 @@ func (tx *Tx) init() {
 	tx.Revocation = NewRevocationClient(tx.config)
 	tx.Run = NewRunClient(tx.config)
 	tx.RunEvent = NewRunEventClient(tx.config)
+	tx.RunText = NewRunTextClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.Setting = NewSettingClient(tx.config)
 	tx.SignInCode = NewSignInCodeClient(tx.config)

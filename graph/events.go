@@ -111,6 +111,10 @@ func settledEvent(e run.Event) model.RunEvent {
 	}
 }
 
+func toTextDelta(d agent.TextDelta) *model.TextDelta {
+	return &model.TextDelta{Round: d.Round, Offset: d.Offset, Text: d.Text}
+}
+
 // decider is the API id of who decided.
 func decider(e run.Event) *string {
 	row, err := uuid.Parse(e.Data.DecidedBy)

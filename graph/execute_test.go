@@ -128,6 +128,33 @@ func TestRunEvents(t *testing.T) {
 	})
 }
 
+func TestRunText(t *testing.T) {
+	watching := func(t *testing.T, f *fakeAgent, id string) *asking {
+		return ask(t, t.Context(), Rooms{Agent: f}, person, `subscription($id: ID!) { runText(runId: $id) { round offset text } }`, map[string]any{"id": id})
+	}
+	id, runs := runKind.id(anyRun.ID), map[uuid.UUID]agent.Run{anyRun.ID: anyRun}
+	t.Run("M1 every delta, then why it ended", func(t *testing.T) {
+		a := watching(t, &fakeAgent{runs: runs, failure: fault.New(fault.Unavailable, "The database is gone.")}, id)
+		got := fmt.Sprint(a.next().Data, a.next().Data)
+		if got != "map[runText:map[offset:0 round:2 text:👋]] map[runText:map[offset:2 round:2 text:!]]" {
+			t.Error(got)
+		}
+		if last := a.next(); last == nil || last.code() != "UNAVAILABLE" {
+			t.Errorf("got %+v", last)
+		}
+	})
+	t.Run("a run that is not the viewer's is NOT_FOUND", func(t *testing.T) {
+		if got := watching(t, &fakeAgent{runs: runs}, runKind.id(uuid.New())).next(); got.code() != "NOT_FOUND" {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("an id of something else is refused", func(t *testing.T) {
+		if got := watching(t, &fakeAgent{runs: runs}, "skill_x").next(); got.code() != "BAD_USER_INPUT" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
 func TestAuditEntries(t *testing.T) {
 	trail := &fakeTrail{}
 	for i := range 5 {

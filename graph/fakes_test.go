@@ -162,6 +162,19 @@ func (f *fakeAgent) Follow(_ context.Context, _ actor.Actor, _ uuid.UUID, after 
 	}
 }
 
+func (f *fakeAgent) FollowText(context.Context, actor.Actor, uuid.UUID) iter.Seq2[agent.TextDelta, error] {
+	return func(yield func(agent.TextDelta, error) bool) {
+		for _, d := range []agent.TextDelta{{Round: 2, Text: "👋"}, {Round: 2, Offset: 2, Text: "!"}} {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if f.failure != nil {
+			yield(agent.TextDelta{}, f.failure)
+		}
+	}
+}
+
 // fakeLibrary is a store of skills that counts how often it is read; what it is not asked for panics.
 type fakeLibrary struct {
 	library.Store

@@ -43,6 +43,7 @@ type Agent interface {
 	Events(ctx context.Context, by actor.Actor, id uuid.UUID, after, limit int) ([]run.Event, error)
 	Explain(ctx context.Context, by actor.Actor, configuration uuid.UUID, of *uuid.UUID) ([]tool.Explained, error)
 	Follow(ctx context.Context, by actor.Actor, id uuid.UUID, after int) iter.Seq2[run.Event, error]
+	FollowText(ctx context.Context, by actor.Actor, id uuid.UUID) iter.Seq2[agent.TextDelta, error]
 }
 
 // Rooms are the use cases behind the API.

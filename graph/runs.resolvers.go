@@ -214,6 +214,18 @@ func (r *subscriptionResolver) RunEvents(ctx context.Context, runID string, afte
 	return stream(ctx, r.Agent.Follow(ctx, by, id, from), toEvent), nil
 }
 
+func (r *subscriptionResolver) RunText(ctx context.Context, runID string) (<-chan *model.TextDelta, error) {
+	id, err := runKind.row(runID)
+	if err != nil {
+		return nil, err
+	}
+	by := caller(ctx)
+	if _, err := r.Agent.View(ctx, by, id); err != nil {
+		return nil, err
+	}
+	return stream(ctx, r.Agent.FollowText(ctx, by, id), toTextDelta), nil
+}
+
 func (r *Resolver) Run() generated.RunResolver { return &runResolver{r} }
 
 func (r *Resolver) RunInvocation() generated.RunInvocationResolver { return &runInvocationResolver{r} }

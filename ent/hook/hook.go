@@ -237,6 +237,18 @@ func (f RunEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunEventMutation", m)
 }
 
+// The RunTextFunc type is an adapter to allow the use of ordinary
+// function as RunText mutator.
+type RunTextFunc func(context.Context, *ent.RunTextMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RunTextFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RunTextMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunTextMutation", m)
+}
+
 // The SessionFunc type is an adapter to allow the use of ordinary
 // function as Session mutator.
 type SessionFunc func(context.Context, *ent.SessionMutation) (ent.Value, error)

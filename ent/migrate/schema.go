@@ -628,6 +628,20 @@ var (
 			},
 		},
 	}
+	// RunTextsColumns holds the columns for the "run_texts" table.
+	RunTextsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "owner", Type: field.TypeString, Size: 2147483647},
+		{Name: "part", Type: field.TypeInt, Default: 0},
+		{Name: "round", Type: field.TypeInt, Default: 0},
+		{Name: "text", Type: field.TypeString, Nullable: true, Size: 2147483647},
+	}
+	// RunTextsTable holds the schema information for the "run_texts" table.
+	RunTextsTable = &schema.Table{
+		Name:       "run_texts",
+		Columns:    RunTextsColumns,
+		PrimaryKey: []*schema.Column{RunTextsColumns[0]},
+	}
 	// SessionsColumns holds the columns for the "sessions" table.
 	SessionsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -995,6 +1009,7 @@ var (
 		RevocationsTable,
 		RunsTable,
 		RunEventsTable,
+		RunTextsTable,
 		SessionsTable,
 		SettingsTable,
 		SignInCodesTable,
@@ -1141,6 +1156,13 @@ func init() {
 	RunEventsTable.Annotation.Checks = map[string]string{
 		"run_events_kind":     "kind IN ('STARTED', 'MODEL_CALL', 'TOOL_CALL', 'WRITE', 'SUSPENDED', 'DECISION', 'INPUT', 'PROGRESS', 'HIGHLIGHT', 'NOTICE', 'SETTLED')",
 		"run_events_sequence": "\"sequence\" >= 0",
+	}
+	RunTextsTable.Annotation = &entsql.Annotation{
+		Table: "run_texts",
+	}
+	RunTextsTable.Annotation.Checks = map[string]string{
+		"run_texts_part":  "\"part\" >= 0",
+		"run_texts_round": "\"round\" >= 0",
 	}
 	SessionsTable.ForeignKeys[0].RefTable = UsersTable
 	SessionsTable.Annotation = &entsql.Annotation{

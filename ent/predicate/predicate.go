@@ -63,6 +63,9 @@ type Run func(*sql.Selector)
 // RunEvent is the predicate function for runevent builders.
 type RunEvent func(*sql.Selector)
 
+// RunText is the predicate function for runtext builders.
+type RunText func(*sql.Selector)
+
 // Session is the predicate function for session builders.
 type Session func(*sql.Selector)
 

@@ -92,6 +92,26 @@ func (Run) Annotations() []schema.Annotation {
 	)
 }
 
+// RunText is what a model has written so far in a run's present round: one row a run, while
+// the run is open and its worker's model has written something.
+type RunText struct{ ent.Schema }
+
+// Fields of the table.
+func (RunText) Fields() []ent.Field {
+	return []ent.Field{
+		id(), // the run's own
+		must("owner", "the segment that writes it: its lease's owner"),
+		number("part", "counts the model calls of the segment: each begins a text of its own"),
+		number("round", "as in the events of that call"),
+		sealed("text", "the text so far"),
+	}
+}
+
+// Annotations of the table.
+func (RunText) Annotations() []schema.Annotation {
+	return table("run_texts", notNegative("part"), notNegative("round"))
+}
+
 // RunEvent is one step of a run. Append-only: it goes only with its run.
 type RunEvent struct{ ent.Schema }
 

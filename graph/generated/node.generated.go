@@ -104,6 +104,7 @@ type QueryResolver interface {
 type SubscriptionResolver interface {
 	AuditEntries(ctx context.Context, filter *model.AuditFilter, after *int64) (<-chan *model.AuditEntry, error)
 	RunEvents(ctx context.Context, runID string, after *int) (<-chan model.RunEvent, error)
+	RunText(ctx context.Context, runID string) (<-chan *model.TextDelta, error)
 	SyncProgress(ctx context.Context, sourceID string) (<-chan *model.SyncProgress, error)
 }
 
@@ -1514,6 +1515,20 @@ func (ec *executionContext) field_Subscription_runEvents_args(ctx context.Contex
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_runText_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "runId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["runId"] = arg0
 	return args, nil
 }
 
@@ -5031,6 +5046,50 @@ func (ec *executionContext) fieldContext_Subscription_runEvents(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Subscription_runText(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_runText(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().RunText(ctx, fc.Args["runId"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TextDelta) graphql.Marshaler {
+			return ec.marshalNTextDelta2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTextDelta(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_runText(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TextDelta(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_runText_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_syncProgress(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -5842,6 +5901,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 		return ec._Subscription_auditEntries(ctx, fields[0])
 	case "runEvents":
 		return ec._Subscription_runEvents(ctx, fields[0])
+	case "runText":
+		return ec._Subscription_runText(ctx, fields[0])
 	case "syncProgress":
 		return ec._Subscription_syncProgress(ctx, fields[0])
 	default:

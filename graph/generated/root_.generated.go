@@ -1103,6 +1103,7 @@ type ComplexityRoot struct {
 	Subscription struct {
 		AuditEntries func(childComplexity int, filter *model.AuditFilter, after *int64) int
 		RunEvents    func(childComplexity int, runID string, after *int) int
+		RunText      func(childComplexity int, runID string) int
 		SyncProgress func(childComplexity int, sourceID string) int
 	}
 
@@ -1178,6 +1179,12 @@ type ComplexityRoot struct {
 	TaskEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	TextDelta struct {
+		Offset func(childComplexity int) int
+		Round  func(childComplexity int) int
+		Text   func(childComplexity int) int
 	}
 
 	Token struct {
@@ -5873,6 +5880,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Subscription.RunEvents(childComplexity, args["runId"].(string), args["after"].(*int)), true
+	case "Subscription.runText":
+		if e.ComplexityRoot.Subscription.RunText == nil {
+			break
+		}
+
+		args, err := ec.field_Subscription_runText_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Subscription.RunText(childComplexity, args["runId"].(string)), true
 	case "Subscription.syncProgress":
 		if e.ComplexityRoot.Subscription.SyncProgress == nil {
 			break
@@ -6180,6 +6198,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TaskEdge.Node(childComplexity), true
+
+	case "TextDelta.offset":
+		if e.ComplexityRoot.TextDelta.Offset == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TextDelta.Offset(childComplexity), true
+	case "TextDelta.round":
+		if e.ComplexityRoot.TextDelta.Round == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TextDelta.Round(childComplexity), true
+	case "TextDelta.text":
+		if e.ComplexityRoot.TextDelta.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TextDelta.Text(childComplexity), true
 
 	case "Token.createdAt":
 		if e.ComplexityRoot.Token.CreatedAt == nil {
@@ -9039,6 +9076,24 @@ extend type Subscription {
     """Only what has a higher sequence; null for everything."""
     after: Int
   ): RunEvent!
+  """
+  What the model of a run writes, as it arrives: first the text of the present round so far, then what comes. A text of another round begins at offset 0
+  again, and so does one that the model had to write anew. It completes when the run has ended; the answer of a run that completed has been sent in full by then.
+  """
+  runText(
+    """The run."""
+    runId: ID!
+  ): TextDelta!
+}
+
+"""What a model wrote since the delta before."""
+type TextDelta {
+  """The model round within the stretch, as in the run's steps."""
+  round: Int!
+  """Where the text belongs in that round's text, in UTF-16 units. At 0 another text begins, which replaces the one before."""
+  offset: Int!
+  """What was written."""
+  text: String!
 }
 
 """One execution of a model with tools under a configuration, started by somebody for a purpose."""
@@ -12945,6 +13000,18 @@ func (ec *executionContext) childFields_TaskEdge(ctx context.Context, field grap
 		return ec.fieldContext_TaskEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TaskEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_TextDelta(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "round":
+		return ec.fieldContext_TextDelta_round(ctx, field)
+	case "offset":
+		return ec.fieldContext_TextDelta_offset(ctx, field)
+	case "text":
+		return ec.fieldContext_TextDelta_text(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TextDelta", field.Name)
 }
 
 func (ec *executionContext) childFields_Token(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

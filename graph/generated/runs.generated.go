@@ -4266,6 +4266,75 @@ func (ec *executionContext) fieldContext_SuspendedEvent_turnDigest(_ context.Con
 	return graphql.NewScalarFieldContext("SuspendedEvent", field, false, false, "Digest")
 }
 
+func (ec *executionContext) _TextDelta_round(ctx context.Context, field graphql.CollectedField, obj *model.TextDelta) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TextDelta_round(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Round, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TextDelta_round(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TextDelta", field, false, false, "Int")
+}
+
+func (ec *executionContext) _TextDelta_offset(ctx context.Context, field graphql.CollectedField, obj *model.TextDelta) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TextDelta_offset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Offset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TextDelta_offset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TextDelta", field, false, false, "Int")
+}
+
+func (ec *executionContext) _TextDelta_text(ctx context.Context, field graphql.CollectedField, obj *model.TextDelta) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TextDelta_text(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Text, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TextDelta_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TextDelta", field, false, false, "String")
+}
+
 func (ec *executionContext) _ToolCallEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.ToolCallEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7127,6 +7196,49 @@ func (ec *executionContext) _SuspendedEvent(ctx context.Context, sel ast.Selecti
 	return out
 }
 
+var textDeltaImplementors = []string{"TextDelta"}
+
+func (ec *executionContext) _TextDelta(ctx context.Context, sel ast.SelectionSet, obj *model.TextDelta) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, textDeltaImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TextDelta")
+		case "round":
+			out.Values[i] = ec._TextDelta_round(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "offset":
+			out.Values[i] = ec._TextDelta_offset(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "text":
+			out.Values[i] = ec._TextDelta_text(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var toolCallEventImplementors = []string{"ToolCallEvent", "RunEvent"}
 
 func (ec *executionContext) _ToolCallEvent(ctx context.Context, sel ast.SelectionSet, obj *model.ToolCallEvent) graphql.Marshaler {
@@ -7617,6 +7729,14 @@ func (ec *executionContext) unmarshalNStartRunInput2githubᚗcomᚋcountersign�
 func (ec *executionContext) unmarshalNSubmitRunInputInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐSubmitRunInputInput(ctx context.Context, v any) (model.SubmitRunInputInput, error) {
 	res, err := ec.unmarshalInputSubmitRunInputInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNTextDelta2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTextDelta(ctx context.Context, sel ast.SelectionSet, v *model.TextDelta) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "TextDelta!")
+		return graphql.Null
+	}
+	return ec._TextDelta(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOCallPreview2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCallPreview(ctx context.Context, sel ast.SelectionSet, v *model.CallPreview) graphql.Marshaler {

@@ -2519,6 +2519,16 @@ type TaskEdge struct {
 	Node *Task `json:"node"`
 }
 
+// What a model wrote since the delta before.
+type TextDelta struct {
+	// The model round within the stretch, as in the run's steps.
+	Round int `json:"round"`
+	// Where the text belongs in that round's text, in UTF-16 units. At 0 another text begins, which replaces the one before.
+	Offset int `json:"offset"`
+	// What was written.
+	Text string `json:"text"`
+}
+
 // An access token. Its secret is never shown again.
 type Token struct {
 	// The token's id.

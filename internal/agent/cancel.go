@@ -62,6 +62,7 @@ func (a *Agent) cancelling(by actor.Actor, r Run, t run.Transition) change.Chang
 	ending, now := run.Endings[run.ReasonCancelled], a.World.Now()
 	settled, entry := a.ended(by, r.ID, run.ReasonCancelled)
 	return change.Change{
+		Deletes: []change.Delete{textGone(r.ID)},
 		Updates: []change.Update{{
 			Table: runsTable, ID: r.ID,
 			If: []change.Value{runStatus.In(t.From...)},

@@ -8,9 +8,20 @@ import (
 	"github.com/countersign/countersign/internal/tool"
 )
 
-// runsTable is the one table this room changes; events are appended through
+// runsTable and textsTable are what this room changes; events are appended through
 // change.Change. Reading goes through Store.
-const runsTable change.Table = "runs"
+const (
+	runsTable  change.Table = "runs"
+	textsTable change.Table = "run_texts"
+)
+
+var (
+	textID    = change.ID(textsTable, "id") // the run's
+	textOwner = change.Text[string](textsTable, "owner")
+	textPart  = change.Int(textsTable, "part")
+	textRound = change.Int(textsTable, "round")
+	textSoFar = change.Sealed(textsTable, "text")
+)
 
 var (
 	runID            = change.ID(runsTable, "id")

@@ -171,6 +171,7 @@ func (a *Agent) stopWaiting(ctx context.Context, r Run, reason run.Reason, messa
 	stopNotice := notice(run.NoticeSecondApprover)
 	settled, entry := a.ended(actor.Actor{}, r.ID, reason)
 	out, err := change.One(ctx, a.Store, change.Change{
+		Deletes: []change.Delete{textGone(r.ID)},
 		Updates: []change.Update{{
 			Table: runsTable, ID: r.ID,
 			If: []change.Value{runStatus.In(run.Stop.From...), runSuspension.Is(r.Suspension)},

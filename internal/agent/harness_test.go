@@ -298,7 +298,7 @@ type fakeModel struct {
 	requests []agent.TurnRequest
 }
 
-func (m *fakeModel) Turn(ctx context.Context, request agent.TurnRequest, _ func(string)) (agent.Turn, error) {
+func (m *fakeModel) Turn(ctx context.Context, request agent.TurnRequest, onText func(string)) (agent.Turn, error) {
 	m.mu.Lock()
 	n := len(m.requests)
 	m.requests = append(m.requests, request)
@@ -310,8 +310,13 @@ func (m *fakeModel) Turn(ctx context.Context, request agent.TurnRequest, _ func(
 	if turn == nil {
 		return agent.Turn{Text: "Done."}, nil
 	}
-	return turn(ctx)
+	return turn(context.WithValue(ctx, writing{}, onText))
 }
+
+// writing is under which a turn finds what takes its text while it is written.
+type writing struct{}
+
+func write(ctx context.Context, delta string) { ctx.Value(writing{}).(func(string))(delta) }
 
 // says adds turns that call tools: to the list, or from here on where it has ended.
 func (m *fakeModel) says(turns ...[]prompt.Call) {

@@ -25,6 +25,7 @@ func (s *segment) loop(ctx context.Context) error {
 		if len(turn.Calls) == 0 {
 			return s.settle(ctx, stopped{reason: run.ReasonCompleted, answer: turn.Text, events: []run.Event{called}})
 		}
+		s.written.flush()
 		if err := s.write(ctx, []change.Value{runUsage.To(s.usage)}, change.Change{Events: []run.Event{called}}); err != nil {
 			return err
 		}
@@ -86,7 +87,8 @@ func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
 	if subject := s.run.Subject; subject != nil {
 		request.SubjectID = subject.ID
 	}
-	turn, err := s.model.Turn(ctx, request, nil)
+	s.written.begin(s.round)
+	turn, err := s.model.Turn(ctx, request, s.written.add)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return Turn{}, run.Event{}, cause

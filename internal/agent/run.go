@@ -163,6 +163,9 @@ type Store interface {
 	State(ctx context.Context, id uuid.UUID) (State, error)
 	// Events lists at most limit events with a sequence above after, in order.
 	Events(ctx context.Context, id uuid.UUID, after, limit int) ([]run.Event, error)
+	// LiveText is what a model is writing, or wrote last, in an open run; the zero value when
+	// there is nothing, or nothing that can be decrypted.
+	LiveText(ctx context.Context, id uuid.UUID) (LiveText, error)
 	// LastDecision is the run's newest decision event.
 	LastDecision(ctx context.Context, id uuid.UUID) (run.Event, bool, error)
 	// Queued lists runs that may be picked up at a time, oldest first.

@@ -20,8 +20,8 @@ import (
 )
 
 // segment is one uninterrupted execution of a run by one worker. Everything it
-// writes is guarded by its lease. It belongs to one goroutine; only heartbeat runs
-// beside it and touches nothing but stop.
+// writes is guarded by its lease. It belongs to one goroutine; beside it run heartbeat,
+// which touches nothing but stop, and the keeping of written.
 type segment struct {
 	agent *Agent
 	id    uuid.UUID
@@ -41,6 +41,7 @@ type segment struct {
 	usage         Usage
 	gauge         prompt.Gauge
 	scripted      bool // the model is a script
+	written       *liveText
 	round         int
 	shown         map[string]tool.Basis // by key of a pending call: what its last preview was made from
 }
@@ -160,7 +161,7 @@ func (s *segment) settle(ctx context.Context, e stopped) error {
 	settled.Round = s.round
 	events = append(events, settled)
 	for {
-		err := s.guarded(ctx, set, change.Change{Events: events, Audit: []audit.Entry{entry}})
+		err := s.guarded(ctx, set, change.Change{Deletes: []change.Delete{textGone(s.id)}, Events: events, Audit: []audit.Entry{entry}})
 		if !fault.Is(err, fault.Unavailable) {
 			return err
 		}

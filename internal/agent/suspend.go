@@ -50,6 +50,7 @@ func (s *segment) park(ctx context.Context, t run.Transition, state State) error
 		runState.To(stored), runNotices.To(orEmpty(s.notices)), runUsage.To(s.usage),
 		runLeaseOwner.To(""), runLeaseUntil.Null(),
 	}
+	s.written.settle() // it stays while the run waits, for whoever comes to look at the card
 	event := s.event(run.EventSuspended, run.EventData{TurnDigest: digest, Calls: len(state.Pending), Status: string(t.To)})
 	err = s.guarded(ctx, set, change.Change{Events: []run.Event{event}})
 	if err == nil || errors.Is(err, errLeaseLost) {

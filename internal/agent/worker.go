@@ -145,7 +145,9 @@ func (a *Agent) launch(id uuid.UUID, owner string, step func(*segment, context.C
 			a.mu.Unlock()
 			cancel(nil)
 		}()
-		s := &segment{agent: a, id: id, owner: owner, stop: cancel, shown: map[string]tool.Basis{}}
+		written := &liveText{agent: a, run: id, owner: owner}
+		defer written.stop()
+		s := &segment{agent: a, id: id, owner: owner, stop: cancel, shown: map[string]tool.Basis{}, written: written}
 		go s.heartbeat(ctx)
 		a.finish(s, guard(func() error { return step(s, ctx) }), ctx)
 	}()

@@ -52,6 +52,9 @@ type Delete struct {
 	Table Table
 	ID    uuid.UUID
 	If    []Value
+	// IfAny says that a row which is not there, or for which a guard does not hold, loses
+	// nothing: then there is nothing to remove.
+	IfAny bool
 }
 
 // Insert adds a row. A row that a unique constraint already knows loses the whole
@@ -72,6 +75,9 @@ const (
 
 // RunTopic rings when a run has new events or another status.
 func RunTopic(id uuid.UUID) Topic { return Topic("run:" + id.String()) }
+
+// TextTopic rings while a model writes in a run.
+func TextTopic(run uuid.UUID) Topic { return Topic("text:" + run.String()) }
 
 // SourceTopic rings while a source is synced.
 func SourceTopic(id uuid.UUID) Topic { return Topic("source:" + id.String()) }

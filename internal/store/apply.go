@@ -203,7 +203,7 @@ func (tx transaction) steps(p plan) (change.Outcome, error) {
 		if err != nil {
 			return change.Outcome{}, err
 		}
-		if hit != 1 {
+		if hit != 1 && (hit != 0 || !one.noneIsFine) {
 			return change.Outcome{Lost: one.table}, errLost
 		}
 	}

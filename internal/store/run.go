@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/ent/predicate"
 	entrun "github.com/countersign/countersign/ent/run"
 	"github.com/countersign/countersign/ent/runevent"
+	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/run"
@@ -180,6 +181,21 @@ func (s *Store) Events(ctx context.Context, id uuid.UUID, after, limit int) ([]r
 		}
 	}
 	return events, nil
+}
+
+// LiveText implements agent.Store.
+func (s *Store) LiveText(ctx context.Context, id uuid.UUID) (agent.LiveText, error) {
+	rows, err := s.client.RunText.Query().Where(runtext.ID(id)).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return agent.LiveText{}, failed(ctx, err, "read what a model writes")
+	}
+	row := rows[0]
+	text, err := s.secret(place{runtext.Table, runtext.FieldText, id.String()}, row.Text)
+	if err != nil {
+		s.log.ErrorContext(ctx, "what a model writes cannot be read", "run", id, "error", err)
+		return agent.LiveText{}, nil
+	}
+	return agent.LiveText{Owner: row.Owner, Part: row.Part, Round: row.Round, Text: text}, nil
 }
 
 // LastDecision implements agent.Store.

@@ -25,12 +25,13 @@ type plan struct {
 	rings  []change.Topic
 }
 
-// step is one statement that must hit exactly one row.
+// step is one statement that must hit exactly one row, or at most one if none is as good.
 type step struct {
-	table     change.Table
-	id        uuid.UUID
-	statement string
-	args      []any
+	table      change.Table
+	id         uuid.UUID
+	statement  string
+	args       []any
+	noneIsFine bool
 }
 
 // entry is an audit entry with the bytes that its leaf covers.
@@ -105,12 +106,12 @@ func (s *Store) update(u change.Update) (step, error) {
 		b.Set("id", u.ID)
 	}
 	statement, args := b.Where(guards(u.ID, u.If)).Query()
-	return step{u.Table, u.ID, statement, args}, nil
+	return step{table: u.Table, id: u.ID, statement: statement, args: args}, nil
 }
 
 func (s *Store) delete(d change.Delete) step {
 	statement, args := entsql.Dialect(s.dialect).Delete(string(d.Table)).Where(guards(d.ID, d.If)).Query()
-	return step{d.Table, d.ID, statement, args}
+	return step{table: d.Table, id: d.ID, statement: statement, args: args, noneIsFine: d.IfAny}
 }
 
 // insert leaves a row that a unique constraint knows alone, without an error.
@@ -133,7 +134,7 @@ func (s *Store) insert(i change.Insert) (step, error) {
 	}
 	statement, args := entsql.Dialect(s.dialect).Insert(string(i.Table)).Columns(columns...).Values(values...).
 		OnConflict(entsql.DoNothing()).Query()
-	return step{i.Table, id, statement, args}, nil
+	return step{table: i.Table, id: id, statement: statement, args: args}, nil
 }
 
 // guards is the condition that the row has the id and that everything else holds.

@@ -108,6 +108,19 @@ func guards(t *testing.T, s *store.Store) {
 			t.Fatalf("outcome %+v", out)
 		}
 	})
+	t.Run("R2 a row that may be gone already loses nothing", func(t *testing.T) {
+		setting := r.Insert("settings", V("name", "c"), V("value", "1"))
+		c := update("runs", id, nil, []change.Value{V("message", "m")})
+		for range 2 {
+			c.Deletes = []change.Delete{{Table: "settings", ID: setting, IfAny: true}}
+			if out := apply(t, s, c)[0]; !out.Applied {
+				t.Fatalf("outcome %+v", out)
+			}
+		}
+		if left, _ := s.Settings(t.Context()); len(left) > 0 {
+			t.Errorf("%v is still there", left)
+		}
+	})
 }
 
 func batches(t *testing.T, s *store.Store) {

@@ -57,6 +57,18 @@ func runs(t *testing.T, s *store.Store) {
 		_, err = s.Run(t.Context(), user)
 		notFound(t, err)
 	})
+	t.Run("M1 R16 what a model writes is read as it was written, and nothing when there is none or it cannot be decrypted", func(t *testing.T) {
+		written := agent.LiveText{Owner: "w", Part: 3, Round: 2, Text: "Grüße 👋🏽"}
+		row := func(text change.Value) uuid.UUID {
+			return r.Insert("run_texts", V("owner", "w"), V("part", int64(3)), V("round", int64(2)), text)
+		}
+		got, err := s.LiveText(t.Context(), row(Sealed("text", written.Text)))
+		same(t, got, written, err)
+		for _, id := range []uuid.UUID{uuid.New(), row(V("text", "k0:AAAA"))} {
+			got, err := s.LiveText(t.Context(), id)
+			same(t, got, agent.LiveText{}, err)
+		}
+	})
 	t.Run("T1 null and an empty list stay apart, and so do NULL and null", func(t *testing.T) {
 		id := r.RunOf(user, configuration, V("skill_allow_list", "null"), V("pins", nil))
 		got, err := s.Run(t.Context(), id)
