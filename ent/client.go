@@ -34,6 +34,7 @@ import (
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
+	"github.com/countersign/countersign/ent/runcontent"
 	"github.com/countersign/countersign/ent/runevent"
 	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/ent/session"
@@ -91,6 +92,8 @@ type Client struct {
 	Revocation *RevocationClient
 	// Run is the client for interacting with the Run builders.
 	Run *RunClient
+	// RunContent is the client for interacting with the RunContent builders.
+	RunContent *RunContentClient
 	// RunEvent is the client for interacting with the RunEvent builders.
 	RunEvent *RunEventClient
 	// RunText is the client for interacting with the RunText builders.
@@ -148,6 +151,7 @@ func (c *Client) init() {
 	c.Provider = NewProviderClient(c.config)
 	c.Revocation = NewRevocationClient(c.config)
 	c.Run = NewRunClient(c.config)
+	c.RunContent = NewRunContentClient(c.config)
 	c.RunEvent = NewRunEventClient(c.config)
 	c.RunText = NewRunTextClient(c.config)
 	c.Session = NewSessionClient(c.config)
@@ -272,6 +276,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Provider:         NewProviderClient(cfg),
 		Revocation:       NewRevocationClient(cfg),
 		Run:              NewRunClient(cfg),
+		RunContent:       NewRunContentClient(cfg),
 		RunEvent:         NewRunEventClient(cfg),
 		RunText:          NewRunTextClient(cfg),
 		Session:          NewSessionClient(cfg),
@@ -323,6 +328,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Provider:         NewProviderClient(cfg),
 		Revocation:       NewRevocationClient(cfg),
 		Run:              NewRunClient(cfg),
+		RunContent:       NewRunContentClient(cfg),
 		RunEvent:         NewRunEventClient(cfg),
 		RunText:          NewRunTextClient(cfg),
 		Session:          NewSessionClient(cfg),
@@ -369,9 +375,9 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.RunText,
-		c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet,
-		c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
+		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
+		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -384,9 +390,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunEvent, c.RunText,
-		c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet,
-		c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
+		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
+		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -431,6 +437,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Revocation.mutate(ctx, m)
 	case *RunMutation:
 		return c.Run.mutate(ctx, m)
+	case *RunContentMutation:
+		return c.RunContent.mutate(ctx, m)
 	case *RunEventMutation:
 		return c.RunEvent.mutate(ctx, m)
 	case *RunTextMutation:
@@ -3050,6 +3058,155 @@ func (c *RunClient) mutate(ctx context.Context, m *RunMutation) (Value, error) {
 	}
 }
 
+// RunContentClient is a client for the RunContent schema.
+type RunContentClient struct {
+	config
+}
+
+// NewRunContentClient returns a client for the RunContent from the given config.
+func NewRunContentClient(c config) *RunContentClient {
+	return &RunContentClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `runcontent.Hooks(f(g(h())))`.
+func (c *RunContentClient) Use(hooks ...Hook) {
+	c.hooks.RunContent = append(c.hooks.RunContent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `runcontent.Intercept(f(g(h())))`.
+func (c *RunContentClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RunContent = append(c.inters.RunContent, interceptors...)
+}
+
+// Create returns a builder for creating a RunContent entity.
+func (c *RunContentClient) Create() *RunContentCreate {
+	mutation := newRunContentMutation(c.config, OpCreate)
+	return &RunContentCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RunContent entities.
+func (c *RunContentClient) CreateBulk(builders ...*RunContentCreate) *RunContentCreateBulk {
+	return &RunContentCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RunContentClient) MapCreateBulk(slice any, setFunc func(*RunContentCreate, int)) *RunContentCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RunContentCreateBulk{err: fmt.Errorf("calling to RunContentClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RunContentCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RunContentCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RunContent.
+func (c *RunContentClient) Update() *RunContentUpdate {
+	mutation := newRunContentMutation(c.config, OpUpdate)
+	return &RunContentUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RunContentClient) UpdateOne(_m *RunContent) *RunContentUpdateOne {
+	mutation := newRunContentMutation(c.config, OpUpdateOne, withRunContent(_m))
+	return &RunContentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RunContentClient) UpdateOneID(id uuid.UUID) *RunContentUpdateOne {
+	mutation := newRunContentMutation(c.config, OpUpdateOne, withRunContentID(id))
+	return &RunContentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RunContent.
+func (c *RunContentClient) Delete() *RunContentDelete {
+	mutation := newRunContentMutation(c.config, OpDelete)
+	return &RunContentDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RunContentClient) DeleteOne(_m *RunContent) *RunContentDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RunContentClient) DeleteOneID(id uuid.UUID) *RunContentDeleteOne {
+	builder := c.Delete().Where(runcontent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RunContentDeleteOne{builder}
+}
+
+// Query returns a query builder for RunContent.
+func (c *RunContentClient) Query() *RunContentQuery {
+	return &RunContentQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRunContent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RunContent entity by its id.
+func (c *RunContentClient) Get(ctx context.Context, id uuid.UUID) (*RunContent, error) {
+	return c.Query().Where(runcontent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RunContentClient) GetX(ctx context.Context, id uuid.UUID) *RunContent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryRun queries the run edge of a RunContent.
+func (c *RunContentClient) QueryRun(_m *RunContent) *RunQuery {
+	query := (&RunClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(runcontent.Table, runcontent.FieldID, id),
+			sqlgraph.To(run.Table, run.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, runcontent.RunTable, runcontent.RunColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *RunContentClient) Hooks() []Hook {
+	return c.hooks.RunContent
+}
+
+// Interceptors returns the client interceptors.
+func (c *RunContentClient) Interceptors() []Interceptor {
+	return c.inters.RunContent
+}
+
+func (c *RunContentClient) mutate(ctx context.Context, m *RunContentMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RunContentCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RunContentUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RunContentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RunContentDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RunContent mutation op: %q", m.Op())
+	}
+}
+
 // RunEventClient is a client for the RunEvent schema.
 type RunEventClient struct {
 	config
@@ -5030,14 +5187,16 @@ type (
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
-		RunEvent, RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet,
-		Source, Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Hook
+		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
+		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
+		User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
 		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
-		RunEvent, RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet,
-		Source, Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
+		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
+		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
+		User []ent.Interceptor
 	}
 )

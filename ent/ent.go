@@ -30,6 +30,7 @@ import (
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
+	"github.com/countersign/countersign/ent/runcontent"
 	"github.com/countersign/countersign/ent/runevent"
 	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/ent/session"
@@ -122,6 +123,7 @@ func checkColumn(t, c string) error {
 			provider.Table:         provider.ValidColumn,
 			revocation.Table:       revocation.ValidColumn,
 			run.Table:              run.ValidColumn,
+			runcontent.Table:       runcontent.ValidColumn,
 			runevent.Table:         runevent.ValidColumn,
 			runtext.Table:          runtext.ValidColumn,
 			session.Table:          session.ValidColumn,

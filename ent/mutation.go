@@ -30,6 +30,7 @@ import (
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
+	"github.com/countersign/countersign/ent/runcontent"
 	"github.com/countersign/countersign/ent/runevent"
 	"github.com/countersign/countersign/ent/runtext"
 	"github.com/countersign/countersign/ent/session"
@@ -74,6 +75,7 @@ const (
 	TypeProvider         = "Provider"
 	TypeRevocation       = "Revocation"
 	TypeRun              = "Run"
+	TypeRunContent       = "RunContent"
 	TypeRunEvent         = "RunEvent"
 	TypeRunText          = "RunText"
 	TypeSession          = "Session"
@@ -12150,6 +12152,7 @@ type RunMutation struct {
 	not_before           *time.Time
 	fence                *string
 	usage                *string
+	privacy_level        *string
 	next_seq             *int
 	addnext_seq          *int
 	created_at           *time.Time
@@ -13731,6 +13734,42 @@ func (m *RunMutation) ResetUsage() {
 	delete(m.clearedFields, run.FieldUsage)
 }
 
+// SetPrivacyLevel sets the "privacy_level" field.
+func (m *RunMutation) SetPrivacyLevel(s string) {
+	m.privacy_level = &s
+}
+
+// PrivacyLevel returns the value of the "privacy_level" field in the mutation.
+func (m *RunMutation) PrivacyLevel() (r string, exists bool) {
+	v := m.privacy_level
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrivacyLevel returns the old "privacy_level" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldPrivacyLevel(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrivacyLevel is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrivacyLevel requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrivacyLevel: %w", err)
+	}
+	return oldValue.PrivacyLevel, nil
+}
+
+// ResetPrivacyLevel resets all changes to the "privacy_level" field.
+func (m *RunMutation) ResetPrivacyLevel() {
+	m.privacy_level = nil
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (m *RunMutation) SetNextSeq(i int) {
 	m.next_seq = &i
@@ -14009,7 +14048,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 35)
+	fields := make([]string, 0, 36)
 	if m.status != nil {
 		fields = append(fields, run.FieldStatus)
 	}
@@ -14103,6 +14142,9 @@ func (m *RunMutation) Fields() []string {
 	if m.usage != nil {
 		fields = append(fields, run.FieldUsage)
 	}
+	if m.privacy_level != nil {
+		fields = append(fields, run.FieldPrivacyLevel)
+	}
 	if m.next_seq != nil {
 		fields = append(fields, run.FieldNextSeq)
 	}
@@ -14185,6 +14227,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.Fence()
 	case run.FieldUsage:
 		return m.Usage()
+	case run.FieldPrivacyLevel:
+		return m.PrivacyLevel()
 	case run.FieldNextSeq:
 		return m.NextSeq()
 	case run.FieldCreatedAt:
@@ -14264,6 +14308,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldFence(ctx)
 	case run.FieldUsage:
 		return m.OldUsage(ctx)
+	case run.FieldPrivacyLevel:
+		return m.OldPrivacyLevel(ctx)
 	case run.FieldNextSeq:
 		return m.OldNextSeq(ctx)
 	case run.FieldCreatedAt:
@@ -14497,6 +14543,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUsage(v)
+		return nil
+	case run.FieldPrivacyLevel:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrivacyLevel(v)
 		return nil
 	case run.FieldNextSeq:
 		v, ok := value.(int)
@@ -14866,6 +14919,9 @@ func (m *RunMutation) ResetField(name string) error {
 	case run.FieldUsage:
 		m.ResetUsage()
 		return nil
+	case run.FieldPrivacyLevel:
+		m.ResetPrivacyLevel()
+		return nil
 	case run.FieldNextSeq:
 		m.ResetNextSeq()
 		return nil
@@ -14972,6 +15028,558 @@ func (m *RunMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Run edge %s", name)
+}
+
+// RunContentMutation represents an operation that mutates the RunContent nodes in the graph.
+type RunContentMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	sequence      *int
+	addsequence   *int
+	content       *string
+	clearedFields map[string]struct{}
+	run           *uuid.UUID
+	clearedrun    bool
+	done          bool
+	oldValue      func(context.Context) (*RunContent, error)
+	predicates    []predicate.RunContent
+}
+
+var _ ent.Mutation = (*RunContentMutation)(nil)
+
+// runcontentOption allows management of the mutation configuration using functional options.
+type runcontentOption func(*RunContentMutation)
+
+// newRunContentMutation creates new mutation for the RunContent entity.
+func newRunContentMutation(c config, op Op, opts ...runcontentOption) *RunContentMutation {
+	m := &RunContentMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRunContent,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRunContentID sets the ID field of the mutation.
+func withRunContentID(id uuid.UUID) runcontentOption {
+	return func(m *RunContentMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RunContent
+		)
+		m.oldValue = func(ctx context.Context) (*RunContent, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RunContent.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRunContent sets the old RunContent of the mutation.
+func withRunContent(node *RunContent) runcontentOption {
+	return func(m *RunContentMutation) {
+		m.oldValue = func(context.Context) (*RunContent, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RunContentMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RunContentMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RunContent entities.
+func (m *RunContentMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RunContentMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RunContentMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RunContent.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetRunID sets the "run_id" field.
+func (m *RunContentMutation) SetRunID(u uuid.UUID) {
+	m.run = &u
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *RunContentMutation) RunID() (r uuid.UUID, exists bool) {
+	v := m.run
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the RunContent entity.
+// If the RunContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunContentMutation) OldRunID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *RunContentMutation) ResetRunID() {
+	m.run = nil
+}
+
+// SetSequence sets the "sequence" field.
+func (m *RunContentMutation) SetSequence(i int) {
+	m.sequence = &i
+	m.addsequence = nil
+}
+
+// Sequence returns the value of the "sequence" field in the mutation.
+func (m *RunContentMutation) Sequence() (r int, exists bool) {
+	v := m.sequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSequence returns the old "sequence" field's value of the RunContent entity.
+// If the RunContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunContentMutation) OldSequence(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSequence is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSequence requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSequence: %w", err)
+	}
+	return oldValue.Sequence, nil
+}
+
+// AddSequence adds i to the "sequence" field.
+func (m *RunContentMutation) AddSequence(i int) {
+	if m.addsequence != nil {
+		*m.addsequence += i
+	} else {
+		m.addsequence = &i
+	}
+}
+
+// AddedSequence returns the value that was added to the "sequence" field in this mutation.
+func (m *RunContentMutation) AddedSequence() (r int, exists bool) {
+	v := m.addsequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSequence resets all changes to the "sequence" field.
+func (m *RunContentMutation) ResetSequence() {
+	m.sequence = nil
+	m.addsequence = nil
+}
+
+// SetContent sets the "content" field.
+func (m *RunContentMutation) SetContent(s string) {
+	m.content = &s
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *RunContentMutation) Content() (r string, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the RunContent entity.
+// If the RunContent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunContentMutation) OldContent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ClearContent clears the value of the "content" field.
+func (m *RunContentMutation) ClearContent() {
+	m.content = nil
+	m.clearedFields[runcontent.FieldContent] = struct{}{}
+}
+
+// ContentCleared returns if the "content" field was cleared in this mutation.
+func (m *RunContentMutation) ContentCleared() bool {
+	_, ok := m.clearedFields[runcontent.FieldContent]
+	return ok
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *RunContentMutation) ResetContent() {
+	m.content = nil
+	delete(m.clearedFields, runcontent.FieldContent)
+}
+
+// ClearRun clears the "run" edge to the Run entity.
+func (m *RunContentMutation) ClearRun() {
+	m.clearedrun = true
+	m.clearedFields[runcontent.FieldRunID] = struct{}{}
+}
+
+// RunCleared reports if the "run" edge to the Run entity was cleared.
+func (m *RunContentMutation) RunCleared() bool {
+	return m.clearedrun
+}
+
+// RunIDs returns the "run" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// RunID instead. It exists only for internal usage by the builders.
+func (m *RunContentMutation) RunIDs() (ids []uuid.UUID) {
+	if id := m.run; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetRun resets all changes to the "run" edge.
+func (m *RunContentMutation) ResetRun() {
+	m.run = nil
+	m.clearedrun = false
+}
+
+// Where appends a list predicates to the RunContentMutation builder.
+func (m *RunContentMutation) Where(ps ...predicate.RunContent) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RunContentMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RunContentMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RunContent, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RunContentMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RunContentMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RunContent).
+func (m *RunContentMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RunContentMutation) Fields() []string {
+	fields := make([]string, 0, 3)
+	if m.run != nil {
+		fields = append(fields, runcontent.FieldRunID)
+	}
+	if m.sequence != nil {
+		fields = append(fields, runcontent.FieldSequence)
+	}
+	if m.content != nil {
+		fields = append(fields, runcontent.FieldContent)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RunContentMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case runcontent.FieldRunID:
+		return m.RunID()
+	case runcontent.FieldSequence:
+		return m.Sequence()
+	case runcontent.FieldContent:
+		return m.Content()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RunContentMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case runcontent.FieldRunID:
+		return m.OldRunID(ctx)
+	case runcontent.FieldSequence:
+		return m.OldSequence(ctx)
+	case runcontent.FieldContent:
+		return m.OldContent(ctx)
+	}
+	return nil, fmt.Errorf("unknown RunContent field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunContentMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case runcontent.FieldRunID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case runcontent.FieldSequence:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSequence(v)
+		return nil
+	case runcontent.FieldContent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RunContent field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RunContentMutation) AddedFields() []string {
+	var fields []string
+	if m.addsequence != nil {
+		fields = append(fields, runcontent.FieldSequence)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RunContentMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case runcontent.FieldSequence:
+		return m.AddedSequence()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RunContentMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case runcontent.FieldSequence:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSequence(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RunContent numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RunContentMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(runcontent.FieldContent) {
+		fields = append(fields, runcontent.FieldContent)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RunContentMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RunContentMutation) ClearField(name string) error {
+	switch name {
+	case runcontent.FieldContent:
+		m.ClearContent()
+		return nil
+	}
+	return fmt.Errorf("unknown RunContent nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RunContentMutation) ResetField(name string) error {
+	switch name {
+	case runcontent.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case runcontent.FieldSequence:
+		m.ResetSequence()
+		return nil
+	case runcontent.FieldContent:
+		m.ResetContent()
+		return nil
+	}
+	return fmt.Errorf("unknown RunContent field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RunContentMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.run != nil {
+		edges = append(edges, runcontent.EdgeRun)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RunContentMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case runcontent.EdgeRun:
+		if id := m.run; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RunContentMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RunContentMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RunContentMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedrun {
+		edges = append(edges, runcontent.EdgeRun)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RunContentMutation) EdgeCleared(name string) bool {
+	switch name {
+	case runcontent.EdgeRun:
+		return m.clearedrun
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RunContentMutation) ClearEdge(name string) error {
+	switch name {
+	case runcontent.EdgeRun:
+		m.ClearRun()
+		return nil
+	}
+	return fmt.Errorf("unknown RunContent unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RunContentMutation) ResetEdge(name string) error {
+	switch name {
+	case runcontent.EdgeRun:
+		m.ResetRun()
+		return nil
+	}
+	return fmt.Errorf("unknown RunContent edge %s", name)
 }
 
 // RunEventMutation represents an operation that mutates the RunEvent nodes in the graph.

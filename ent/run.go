@@ -82,6 +82,8 @@ type Run struct {
 	Fence string `json:"fence,omitempty"`
 	// JSON: tokens
 	Usage string `json:"usage,omitempty"`
+	// which level it began with (RULES Y1)
+	PrivacyLevel string `json:"privacy_level,omitempty"`
 	// the sequence of the next event; taking numbers locks the row (RULES R5)
 	NextSeq int `json:"next_seq,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -140,7 +142,7 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case run.FieldMaxIterations, run.FieldSuspension, run.FieldAttempts, run.FieldNextSeq:
 			values[i] = new(sql.NullInt64)
-		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage:
+		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage, run.FieldPrivacyLevel:
 			values[i] = new(sql.NullString)
 		case run.FieldLeaseUntil, run.FieldNotBefore, run.FieldCreatedAt, run.FieldStartedAt, run.FieldFinishedAt:
 			values[i] = new(sql.NullTime)
@@ -358,6 +360,12 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Usage = value.String
 			}
+		case run.FieldPrivacyLevel:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field privacy_level", values[i])
+			} else if value.Valid {
+				_m.PrivacyLevel = value.String
+			}
 		case run.FieldNextSeq:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field next_seq", values[i])
@@ -529,6 +537,9 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("usage=")
 	builder.WriteString(_m.Usage)
+	builder.WriteString(", ")
+	builder.WriteString("privacy_level=")
+	builder.WriteString(_m.PrivacyLevel)
 	builder.WriteString(", ")
 	builder.WriteString("next_seq=")
 	builder.WriteString(fmt.Sprintf("%v", _m.NextSeq))

@@ -433,6 +433,20 @@ func (_c *RunCreate) SetNillableUsage(v *string) *RunCreate {
 	return _c
 }
 
+// SetPrivacyLevel sets the "privacy_level" field.
+func (_c *RunCreate) SetPrivacyLevel(v string) *RunCreate {
+	_c.mutation.SetPrivacyLevel(v)
+	return _c
+}
+
+// SetNillablePrivacyLevel sets the "privacy_level" field if the given value is not nil.
+func (_c *RunCreate) SetNillablePrivacyLevel(v *string) *RunCreate {
+	if v != nil {
+		_c.SetPrivacyLevel(*v)
+	}
+	return _c
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (_c *RunCreate) SetNextSeq(v int) *RunCreate {
 	_c.mutation.SetNextSeq(v)
@@ -556,6 +570,10 @@ func (_c *RunCreate) defaults() {
 		v := run.DefaultAttempts
 		_c.mutation.SetAttempts(v)
 	}
+	if _, ok := _c.mutation.PrivacyLevel(); !ok {
+		v := run.DefaultPrivacyLevel
+		_c.mutation.SetPrivacyLevel(v)
+	}
 	if _, ok := _c.mutation.NextSeq(); !ok {
 		v := run.DefaultNextSeq
 		_c.mutation.SetNextSeq(v)
@@ -590,6 +608,9 @@ func (_c *RunCreate) check() error {
 	}
 	if _, ok := _c.mutation.Attempts(); !ok {
 		return &ValidationError{Name: "attempts", err: errors.New(`ent: missing required field "Run.attempts"`)}
+	}
+	if _, ok := _c.mutation.PrivacyLevel(); !ok {
+		return &ValidationError{Name: "privacy_level", err: errors.New(`ent: missing required field "Run.privacy_level"`)}
 	}
 	if _, ok := _c.mutation.NextSeq(); !ok {
 		return &ValidationError{Name: "next_seq", err: errors.New(`ent: missing required field "Run.next_seq"`)}
@@ -753,6 +774,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Usage(); ok {
 		_spec.SetField(run.FieldUsage, field.TypeString, value)
 		_node.Usage = value
+	}
+	if value, ok := _c.mutation.PrivacyLevel(); ok {
+		_spec.SetField(run.FieldPrivacyLevel, field.TypeString, value)
+		_node.PrivacyLevel = value
 	}
 	if value, ok := _c.mutation.NextSeq(); ok {
 		_spec.SetField(run.FieldNextSeq, field.TypeInt, value)

@@ -618,6 +618,20 @@ func (_u *RunUpdate) ClearUsage() *RunUpdate {
 	return _u
 }
 
+// SetPrivacyLevel sets the "privacy_level" field.
+func (_u *RunUpdate) SetPrivacyLevel(v string) *RunUpdate {
+	_u.mutation.SetPrivacyLevel(v)
+	return _u
+}
+
+// SetNillablePrivacyLevel sets the "privacy_level" field if the given value is not nil.
+func (_u *RunUpdate) SetNillablePrivacyLevel(v *string) *RunUpdate {
+	if v != nil {
+		_u.SetPrivacyLevel(*v)
+	}
+	return _u
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (_u *RunUpdate) SetNextSeq(v int) *RunUpdate {
 	_u.mutation.ResetNextSeq()
@@ -931,6 +945,9 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.UsageCleared() {
 		_spec.ClearField(run.FieldUsage, field.TypeString)
+	}
+	if value, ok := _u.mutation.PrivacyLevel(); ok {
+		_spec.SetField(run.FieldPrivacyLevel, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.NextSeq(); ok {
 		_spec.SetField(run.FieldNextSeq, field.TypeInt, value)
@@ -1618,6 +1635,20 @@ func (_u *RunUpdateOne) ClearUsage() *RunUpdateOne {
 	return _u
 }
 
+// SetPrivacyLevel sets the "privacy_level" field.
+func (_u *RunUpdateOne) SetPrivacyLevel(v string) *RunUpdateOne {
+	_u.mutation.SetPrivacyLevel(v)
+	return _u
+}
+
+// SetNillablePrivacyLevel sets the "privacy_level" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillablePrivacyLevel(v *string) *RunUpdateOne {
+	if v != nil {
+		_u.SetPrivacyLevel(*v)
+	}
+	return _u
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (_u *RunUpdateOne) SetNextSeq(v int) *RunUpdateOne {
 	_u.mutation.ResetNextSeq()
@@ -1961,6 +1992,9 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.UsageCleared() {
 		_spec.ClearField(run.FieldUsage, field.TypeString)
+	}
+	if value, ok := _u.mutation.PrivacyLevel(); ok {
+		_spec.SetField(run.FieldPrivacyLevel, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.NextSeq(); ok {
 		_spec.SetField(run.FieldNextSeq, field.TypeInt, value)

@@ -32,7 +32,7 @@ type RunEvent struct {
 	DurationMs int `json:"duration_ms,omitempty"`
 	// At holds the value of the "at" field.
 	At time.Time `json:"at,omitempty"`
-	// JSON: counts, names and codes; never content (RULES Y1)
+	// JSON: counts, names and codes; content stands apart (RULES Y1)
 	Data string `json:"data,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the RunEventQuery when eager-loading is set.

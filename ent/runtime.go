@@ -172,8 +172,12 @@ func init() {
 	runDescAttempts := runFields[28].Descriptor()
 	// run.DefaultAttempts holds the default value on creation for the attempts field.
 	run.DefaultAttempts = runDescAttempts.Default.(int)
+	// runDescPrivacyLevel is the schema descriptor for privacy_level field.
+	runDescPrivacyLevel := runFields[32].Descriptor()
+	// run.DefaultPrivacyLevel holds the default value on creation for the privacy_level field.
+	run.DefaultPrivacyLevel = runDescPrivacyLevel.Default.(string)
 	// runDescNextSeq is the schema descriptor for next_seq field.
-	runDescNextSeq := runFields[32].Descriptor()
+	runDescNextSeq := runFields[33].Descriptor()
 	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
 	run.DefaultNextSeq = runDescNextSeq.Default.(int)
 	runeventFields := schema.RunEvent{}.Fields()

@@ -48,6 +48,8 @@ type Tx struct {
 	Revocation *RevocationClient
 	// Run is the client for interacting with the Run builders.
 	Run *RunClient
+	// RunContent is the client for interacting with the RunContent builders.
+	RunContent *RunContentClient
 	// RunEvent is the client for interacting with the RunEvent builders.
 	RunEvent *RunEventClient
 	// RunText is the client for interacting with the RunText builders.
@@ -225,6 +227,7 @@ func (tx *Tx) init() {
 	tx.Provider = NewProviderClient(tx.config)
 	tx.Revocation = NewRevocationClient(tx.config)
 	tx.Run = NewRunClient(tx.config)
+	tx.RunContent = NewRunContentClient(tx.config)
 	tx.RunEvent = NewRunEventClient(tx.config)
 	tx.RunText = NewRunTextClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)

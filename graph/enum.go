@@ -92,9 +92,10 @@ var (
 	obstacleCodes = mapping[model.ObstacleCode](skill.ObstacleOrphaned, skill.ObstacleIntegrityFailed, skill.ObstacleLegacy, skill.ObstacleStaleDigest,
 		skill.ObstacleProcessUnreadable, skill.ObstacleInvisibleCharacters)
 
-	toolEffects  = mapping[model.ToolEffect](tool.ReadOnly, tool.IdempotentWrite, tool.NonIdempotentWrite)
-	completeness = mapping[model.WriteCompleteness](tool.Complete, tool.Partial)
-	messageRoles = mapping[model.MessageRole](prompt.System, prompt.User, prompt.Assistant)
+	toolEffects   = mapping[model.ToolEffect](tool.ReadOnly, tool.IdempotentWrite, tool.NonIdempotentWrite)
+	completeness  = mapping[model.WriteCompleteness](tool.Complete, tool.Partial)
+	privacyLevels = mapping[model.PrivacyLevel](run.Privacies...)
+	messageRoles  = mapping[model.MessageRole](prompt.System, prompt.User, prompt.Assistant)
 
 	runStatuses = mapping[model.RunStatus](run.Statuses...)
 	runOutcomes = mapping[model.RunOutcome](run.OutcomeCompleted, run.OutcomeAwaitingApproval, run.OutcomeAwaitingInput, run.OutcomeSuspendFailed,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
 )
@@ -34,26 +35,31 @@ var eventTypes = map[run.EventKind]func(run.Event) model.RunEvent{
 }
 
 func startedEvent(e run.Event) model.RunEvent {
-	return &model.StartedEvent{Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At}
+	return &model.StartedEvent{
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
+		Messages: toEventMessages(words(e).Messages),
+	}
 }
 
 func modelCallEvent(e run.Event) model.RunEvent {
 	return &model.ModelCallEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Calls: e.Data.Calls, Bytes: e.Data.Bytes, InputTokens: e.Data.InputTokens, OutputTokens: e.Data.OutputTokens,
+		Text: given(words(e).Text),
 	}
 }
 
 func toolCallEvent(e run.Event) model.RunEvent {
 	return &model.ToolCallEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Tool: e.Data.Tool, Call: e.Data.Call, IsError: e.Data.IsError, Token: given(e.Data.Token), Bytes: e.Data.Bytes,
+		Arguments: words(e).Arguments, Result: given(words(e).Result),
 	}
 }
 
 func writeEvent(e run.Event) model.RunEvent {
 	return &model.WriteEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Tool: e.Data.Tool, Call: e.Data.Call, Target: &model.RecordReference{Table: e.Data.Table, ID: e.Data.RecordID},
 		WriteKind: e.Data.WriteKind, Completeness: completeness.maybe(tool.Completeness(e.Data.Completeness)),
 		HookFailedAfterWrite: e.Data.HookFailedAfterWrite,
@@ -62,14 +68,15 @@ func writeEvent(e run.Event) model.RunEvent {
 
 func suspendedEvent(e run.Event) model.RunEvent {
 	return &model.SuspendedEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Status: runStatuses.out(run.Status(e.Data.Status)), Calls: e.Data.Calls, TurnDigest: given(e.Data.TurnDigest),
+		Proposed: toEventProposals(words(e).Proposed),
 	}
 }
 
 func decisionEvent(e run.Event) model.RunEvent {
 	return &model.DecisionEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Approved: e.Data.Approved != nil && *e.Data.Approved, DecidedBy: decider(e), TurnDigest: given(e.Data.TurnDigest),
 		DenialReason: denialReasons.maybe(agent.Answer(e.Data.DenialReason)),
 	}
@@ -77,37 +84,37 @@ func decisionEvent(e run.Event) model.RunEvent {
 
 func inputEvent(e run.Event) model.RunEvent {
 	return &model.InputEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
-		DecidedBy: decider(e), TurnDigest: given(e.Data.TurnDigest),
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
+		DecidedBy: decider(e), TurnDigest: given(e.Data.TurnDigest), Values: words(e).Values,
 	}
 }
 
 func progressEvent(e run.Event) model.RunEvent {
 	return &model.ProgressEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Position: e.Data.Position, Total: e.Data.Total, Done: e.Data.Done,
 	}
 }
 
 func highlightEvent(e run.Event) model.RunEvent {
 	return &model.HighlightEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Target: &model.RecordReference{Table: e.Data.Table, ID: e.Data.RecordID},
 	}
 }
 
 func noticeEvent(e run.Event) model.RunEvent {
 	return &model.NoticeEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Notice: toNotice(run.Notice{Code: run.NoticeCode(e.Data.Code), Args: e.Data.Args, Text: e.Data.Text}),
 	}
 }
 
 func settledEvent(e run.Event) model.RunEvent {
 	return &model.SettledEvent{
-		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At,
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Status: runStatuses.out(run.Status(e.Data.Status)), Outcome: runOutcomes.maybe(run.Outcome(e.Data.Outcome)),
-		TerminationReason: runReasons.maybe(run.Reason(e.Data.Reason)),
+		TerminationReason: runReasons.maybe(run.Reason(e.Data.Reason)), Answer: given(words(e).Text),
 	}
 }
 
@@ -122,4 +129,28 @@ func decider(e run.Event) *string {
 		return nil
 	}
 	return userKind.maybe(row)
+}
+
+// words is what was said in a step, if that is kept and the viewer may read it.
+func words(e run.Event) run.Content {
+	if e.Content == nil {
+		return run.Content{}
+	}
+	return *e.Content
+}
+
+func toEventMessages(said []prompt.Message) []*model.EventMessage {
+	var out []*model.EventMessage
+	for _, m := range said {
+		out = append(out, &model.EventMessage{Role: messageRoles.out(m.Role), Text: m.Text})
+	}
+	return out
+}
+
+func toEventProposals(proposed []run.Proposed) []*model.EventProposal {
+	var out []*model.EventProposal
+	for _, p := range proposed {
+		out = append(out, &model.EventProposal{Tool: p.Tool, Arguments: p.Arguments, Preview: append([]string{}, p.Preview...)})
+	}
+	return out
 }

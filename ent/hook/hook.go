@@ -225,6 +225,18 @@ func (f RunFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunMutation", m)
 }
 
+// The RunContentFunc type is an adapter to allow the use of ordinary
+// function as RunContent mutator.
+type RunContentFunc func(context.Context, *ent.RunContentMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RunContentFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RunContentMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RunContentMutation", m)
+}
+
 // The RunEventFunc type is an adapter to allow the use of ordinary
 // function as RunEvent mutator.
 type RunEventFunc func(context.Context, *ent.RunEventMutation) (ent.Value, error)

@@ -537,6 +537,7 @@ var (
 		{Name: "not_before", Type: field.TypeTime, Nullable: true},
 		{Name: "fence", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "usage", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "privacy_level", Type: field.TypeString, Size: 2147483647, Default: "metadata"},
 		{Name: "next_seq", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "started_at", Type: field.TypeTime, Nullable: true},
@@ -552,13 +553,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_users_initiator",
-				Columns:    []*schema.Column{RunsColumns[34]},
+				Columns:    []*schema.Column{RunsColumns[35]},
 				RefColumns: []*schema.Column{UsersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
 			{
 				Symbol:     "runs_configurations_configuration",
-				Columns:    []*schema.Column{RunsColumns[35]},
+				Columns:    []*schema.Column{RunsColumns[36]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -567,17 +568,17 @@ var (
 			{
 				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1], RunsColumns[31], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[32], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[34]},
+				Columns: []*schema.Column{RunsColumns[35]},
 			},
 			{
 				Name:    "run_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[35]},
+				Columns: []*schema.Column{RunsColumns[36]},
 			},
 			{
 				Name:    "run_invoked_skill_id",
@@ -592,7 +593,35 @@ var (
 			{
 				Name:    "run_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[33]},
+				Columns: []*schema.Column{RunsColumns[34]},
+			},
+		},
+	}
+	// RunContentsColumns holds the columns for the "run_contents" table.
+	RunContentsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "sequence", Type: field.TypeInt},
+		{Name: "content", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "run_id", Type: field.TypeUUID},
+	}
+	// RunContentsTable holds the schema information for the "run_contents" table.
+	RunContentsTable = &schema.Table{
+		Name:       "run_contents",
+		Columns:    RunContentsColumns,
+		PrimaryKey: []*schema.Column{RunContentsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "run_contents_runs_run",
+				Columns:    []*schema.Column{RunContentsColumns[3]},
+				RefColumns: []*schema.Column{RunsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "runcontent_run_id_sequence",
+				Unique:  true,
+				Columns: []*schema.Column{RunContentsColumns[3], RunContentsColumns[1]},
 			},
 		},
 	}
@@ -1008,6 +1037,7 @@ var (
 		ProvidersTable,
 		RevocationsTable,
 		RunsTable,
+		RunContentsTable,
 		RunEventsTable,
 		RunTextsTable,
 		SessionsTable,
@@ -1146,8 +1176,16 @@ func init() {
 	RunsTable.Annotation.Checks = map[string]string{
 		"runs_next_seq":           "\"next_seq\" >= 0",
 		"runs_outcome":            "outcome IN ('', 'completed', 'awaiting_approval', 'awaiting_input', 'suspend_failed', 'guardrail_blocked', 'guardrail_approval_required', 'failed', 'cancelled', 'requeued', 'lease_lost')",
+		"runs_privacy_level":      "privacy_level IN ('none', 'metadata', 'redacted', 'full')",
 		"runs_status":             "status IN ('queued', 'running', 'waiting_for_approval', 'waiting_for_input', 'completed', 'failed', 'cancelled')",
 		"runs_termination_reason": "termination_reason IN ('', 'completed', 'max_iterations', 'budget_exhausted', 'policy_denied', 'approval_denied', 'provider_failed', 'cancelled', 'retries_exhausted', 'not_retryable', 'context_truncated', 'instruction_withdrawn', 'second_approver_required', 'suspend_failed', 'guardrail_blocked', 'guardrail_approval_required')",
+	}
+	RunContentsTable.ForeignKeys[0].RefTable = RunsTable
+	RunContentsTable.Annotation = &entsql.Annotation{
+		Table: "run_contents",
+	}
+	RunContentsTable.Annotation.Checks = map[string]string{
+		"run_contents_sequence": "\"sequence\" >= 0",
 	}
 	RunEventsTable.ForeignKeys[0].RefTable = RunsTable
 	RunEventsTable.Annotation = &entsql.Annotation{

@@ -60,6 +60,9 @@ type Revocation func(*sql.Selector)
 // Run is the predicate function for run builders.
 type Run func(*sql.Selector)
 
+// RunContent is the predicate function for runcontent builders.
+type RunContent func(*sql.Selector)
+
 // RunEvent is the predicate function for runevent builders.
 type RunEvent func(*sql.Selector)
 

@@ -74,6 +74,8 @@ const (
 	FieldFence = "fence"
 	// FieldUsage holds the string denoting the usage field in the database.
 	FieldUsage = "usage"
+	// FieldPrivacyLevel holds the string denoting the privacy_level field in the database.
+	FieldPrivacyLevel = "privacy_level"
 	// FieldNextSeq holds the string denoting the next_seq field in the database.
 	FieldNextSeq = "next_seq"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -138,6 +140,7 @@ var Columns = []string{
 	FieldNotBefore,
 	FieldFence,
 	FieldUsage,
+	FieldPrivacyLevel,
 	FieldNextSeq,
 	FieldCreatedAt,
 	FieldStartedAt,
@@ -167,6 +170,8 @@ var (
 	DefaultTurnDigest string
 	// DefaultAttempts holds the default value on creation for the "attempts" field.
 	DefaultAttempts int
+	// DefaultPrivacyLevel holds the default value on creation for the "privacy_level" field.
+	DefaultPrivacyLevel string
 	// DefaultNextSeq holds the default value on creation for the "next_seq" field.
 	DefaultNextSeq int
 )
@@ -332,6 +337,11 @@ func ByFence(opts ...sql.OrderTermOption) OrderOption {
 // ByUsage orders the results by the usage field.
 func ByUsage(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldUsage, opts...).ToFunc()
+}
+
+// ByPrivacyLevel orders the results by the privacy_level field.
+func ByPrivacyLevel(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPrivacyLevel, opts...).ToFunc()
 }
 
 // ByNextSeq orders the results by the next_seq field.

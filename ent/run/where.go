@@ -211,6 +211,11 @@ func Usage(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldUsage, v))
 }
 
+// PrivacyLevel applies equality check predicate on the "privacy_level" field. It's identical to PrivacyLevelEQ.
+func PrivacyLevel(v string) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldPrivacyLevel, v))
+}
+
 // NextSeq applies equality check predicate on the "next_seq" field. It's identical to NextSeqEQ.
 func NextSeq(v int) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldNextSeq, v))
@@ -2119,6 +2124,71 @@ func UsageEqualFold(v string) predicate.Run {
 // UsageContainsFold applies the ContainsFold predicate on the "usage" field.
 func UsageContainsFold(v string) predicate.Run {
 	return predicate.Run(sql.FieldContainsFold(FieldUsage, v))
+}
+
+// PrivacyLevelEQ applies the EQ predicate on the "privacy_level" field.
+func PrivacyLevelEQ(v string) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelNEQ applies the NEQ predicate on the "privacy_level" field.
+func PrivacyLevelNEQ(v string) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelIn applies the In predicate on the "privacy_level" field.
+func PrivacyLevelIn(vs ...string) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldPrivacyLevel, vs...))
+}
+
+// PrivacyLevelNotIn applies the NotIn predicate on the "privacy_level" field.
+func PrivacyLevelNotIn(vs ...string) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldPrivacyLevel, vs...))
+}
+
+// PrivacyLevelGT applies the GT predicate on the "privacy_level" field.
+func PrivacyLevelGT(v string) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelGTE applies the GTE predicate on the "privacy_level" field.
+func PrivacyLevelGTE(v string) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelLT applies the LT predicate on the "privacy_level" field.
+func PrivacyLevelLT(v string) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelLTE applies the LTE predicate on the "privacy_level" field.
+func PrivacyLevelLTE(v string) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelContains applies the Contains predicate on the "privacy_level" field.
+func PrivacyLevelContains(v string) predicate.Run {
+	return predicate.Run(sql.FieldContains(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelHasPrefix applies the HasPrefix predicate on the "privacy_level" field.
+func PrivacyLevelHasPrefix(v string) predicate.Run {
+	return predicate.Run(sql.FieldHasPrefix(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelHasSuffix applies the HasSuffix predicate on the "privacy_level" field.
+func PrivacyLevelHasSuffix(v string) predicate.Run {
+	return predicate.Run(sql.FieldHasSuffix(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelEqualFold applies the EqualFold predicate on the "privacy_level" field.
+func PrivacyLevelEqualFold(v string) predicate.Run {
+	return predicate.Run(sql.FieldEqualFold(FieldPrivacyLevel, v))
+}
+
+// PrivacyLevelContainsFold applies the ContainsFold predicate on the "privacy_level" field.
+func PrivacyLevelContainsFold(v string) predicate.Run {
+	return predicate.Run(sql.FieldContainsFold(FieldPrivacyLevel, v))
 }
 
 // NextSeqEQ applies the EQ predicate on the "next_seq" field.

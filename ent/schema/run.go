@@ -48,6 +48,7 @@ func (Run) Fields() []ent.Field {
 		maybeMoment("not_before", "a requeued run is not picked up before this"),
 		maybe("fence", "JSON: a write that was begun and not recorded yet (RULES R7)"),
 		maybe("usage", "JSON: tokens"),
+		field.Text("privacy_level").Default(string(run.PrivacyMetadata)).Comment("which level it began with (RULES Y1)"),
 		number("next_seq", "the sequence of the next event; taking numbers locks the row (RULES R5)"),
 		moment("created_at", ""),
 		maybeMoment("started_at", ""),
@@ -88,6 +89,7 @@ func (Run) Annotations() []schema.Annotation {
 			run.ReasonRetriesExhausted, run.ReasonNotRetryable, run.ReasonContextTruncated,
 			run.ReasonInstructionWithdrawn, run.ReasonSecondApproverRequired, run.ReasonSuspendFailed,
 			run.ReasonGuardrailBlocked, run.ReasonGuardrailApproval),
+		enum("privacy_level", run.Privacies...),
 		notNegative("next_seq"),
 	)
 }
@@ -125,7 +127,7 @@ func (RunEvent) Fields() []ent.Field {
 		number("round", "1-based within the segment; 0 outside a round"),
 		number("duration_ms", ""),
 		moment("at", ""),
-		must("data", "JSON: counts, names and codes; never content (RULES Y1)"),
+		must("data", "JSON: counts, names and codes; content stands apart (RULES Y1)"),
 	}
 }
 
@@ -146,4 +148,33 @@ func (RunEvent) Annotations() []schema.Annotation {
 			run.EventDecision, run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled),
 		notNegative("sequence"),
 	)
+}
+
+// RunContent is what was said in a step of a run, where its privacy level keeps that. It
+// stands apart from the event, which never changes, because keys do.
+type RunContent struct{ ent.Schema }
+
+// Fields of the table.
+func (RunContent) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		ref("run_id", ""),
+		field.Int("sequence").Comment("of the event; the id is made from the run and it"),
+		sealed("content", "JSON: run.Content (RULES Y1)"),
+	}
+}
+
+// Edges of the table.
+func (RunContent) Edges() []ent.Edge {
+	return []ent.Edge{to("run", Run.Type, "run_id", entsql.Cascade)}
+}
+
+// Indexes of the table.
+func (RunContent) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("run_id", "sequence").Unique()}
+}
+
+// Annotations of the table.
+func (RunContent) Annotations() []schema.Annotation {
+	return table("run_contents", notNegative("sequence"))
 }

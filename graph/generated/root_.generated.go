@@ -323,15 +323,16 @@ type ComplexityRoot struct {
 	}
 
 	DecisionEvent struct {
-		Approved     func(childComplexity int) int
-		At           func(childComplexity int) int
-		DecidedBy    func(childComplexity int) int
-		DenialReason func(childComplexity int) int
-		DurationMs   func(childComplexity int) int
-		Kind         func(childComplexity int) int
-		Round        func(childComplexity int) int
-		Sequence     func(childComplexity int) int
-		TurnDigest   func(childComplexity int) int
+		Approved          func(childComplexity int) int
+		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DecidedBy         func(childComplexity int) int
+		DenialReason      func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		TurnDigest        func(childComplexity int) int
 	}
 
 	DeleteRecordPayload struct {
@@ -367,6 +368,17 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Run              func(childComplexity int) int
+	}
+
+	EventMessage struct {
+		Role func(childComplexity int) int
+		Text func(childComplexity int) int
+	}
+
+	EventProposal struct {
+		Arguments func(childComplexity int) int
+		Preview   func(childComplexity int) int
+		Tool      func(childComplexity int) int
 	}
 
 	Finding struct {
@@ -412,12 +424,13 @@ type ComplexityRoot struct {
 	}
 
 	HighlightEvent struct {
-		At         func(childComplexity int) int
-		DurationMs func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Round      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
-		Target     func(childComplexity int) int
+		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		Target            func(childComplexity int) int
 	}
 
 	InUseRefusal struct {
@@ -427,13 +440,15 @@ type ComplexityRoot struct {
 	}
 
 	InputEvent struct {
-		At         func(childComplexity int) int
-		DecidedBy  func(childComplexity int) int
-		DurationMs func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Round      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
-		TurnDigest func(childComplexity int) int
+		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DecidedBy         func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		TurnDigest        func(childComplexity int) int
+		Values            func(childComplexity int) int
 	}
 
 	InvisibleCharactersRefusal struct {
@@ -449,15 +464,17 @@ type ComplexityRoot struct {
 	}
 
 	ModelCallEvent struct {
-		At           func(childComplexity int) int
-		Bytes        func(childComplexity int) int
-		Calls        func(childComplexity int) int
-		DurationMs   func(childComplexity int) int
-		InputTokens  func(childComplexity int) int
-		Kind         func(childComplexity int) int
-		OutputTokens func(childComplexity int) int
-		Round        func(childComplexity int) int
-		Sequence     func(childComplexity int) int
+		At                func(childComplexity int) int
+		Bytes             func(childComplexity int) int
+		Calls             func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		InputTokens       func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		OutputTokens      func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		Text              func(childComplexity int) int
 	}
 
 	MoveRecordPayload struct {
@@ -534,12 +551,13 @@ type ComplexityRoot struct {
 	}
 
 	NoticeEvent struct {
-		At         func(childComplexity int) int
-		DurationMs func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Notice     func(childComplexity int) int
-		Round      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
+		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Notice            func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
 	}
 
 	Obstacle struct {
@@ -593,14 +611,15 @@ type ComplexityRoot struct {
 	}
 
 	ProgressEvent struct {
-		At         func(childComplexity int) int
-		Done       func(childComplexity int) int
-		DurationMs func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Position   func(childComplexity int) int
-		Round      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
-		Total      func(childComplexity int) int
+		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		Done              func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Position          func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		Total             func(childComplexity int) int
 	}
 
 	Provider struct {
@@ -792,6 +811,7 @@ type ComplexityRoot struct {
 		Pins              func(childComplexity int) int
 		Predecessor       func(childComplexity int) int
 		PredecessorID     func(childComplexity int) int
+		PrivacyLevel      func(childComplexity int) int
 		ProcessPin        func(childComplexity int) int
 		Progress          func(childComplexity int) int
 		SkillAllowList    func(childComplexity int) int
@@ -907,7 +927,9 @@ type ComplexityRoot struct {
 	}
 
 	SettledEvent struct {
+		Answer            func(childComplexity int) int
 		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
 		DurationMs        func(childComplexity int) int
 		Kind              func(childComplexity int) int
 		Outcome           func(childComplexity int) int
@@ -1087,11 +1109,13 @@ type ComplexityRoot struct {
 	}
 
 	StartedEvent struct {
-		At         func(childComplexity int) int
-		DurationMs func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Round      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
+		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Messages          func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
 	}
 
 	SubmitRunInputPayload struct {
@@ -1108,14 +1132,16 @@ type ComplexityRoot struct {
 	}
 
 	SuspendedEvent struct {
-		At         func(childComplexity int) int
-		Calls      func(childComplexity int) int
-		DurationMs func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Round      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
-		Status     func(childComplexity int) int
-		TurnDigest func(childComplexity int) int
+		At                func(childComplexity int) int
+		Calls             func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Proposed          func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		Status            func(childComplexity int) int
+		TurnDigest        func(childComplexity int) int
 	}
 
 	SyncItem struct {
@@ -1224,16 +1250,19 @@ type ComplexityRoot struct {
 	}
 
 	ToolCallEvent struct {
-		At         func(childComplexity int) int
-		Bytes      func(childComplexity int) int
-		Call       func(childComplexity int) int
-		DurationMs func(childComplexity int) int
-		IsError    func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		Round      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
-		Token      func(childComplexity int) int
-		Tool       func(childComplexity int) int
+		Arguments         func(childComplexity int) int
+		At                func(childComplexity int) int
+		Bytes             func(childComplexity int) int
+		Call              func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		IsError           func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Result            func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		Token             func(childComplexity int) int
+		Tool              func(childComplexity int) int
 	}
 
 	ToolExplanation struct {
@@ -1340,6 +1369,7 @@ type ComplexityRoot struct {
 		At                   func(childComplexity int) int
 		Call                 func(childComplexity int) int
 		Completeness         func(childComplexity int) int
+		ContentUnreadable    func(childComplexity int) int
 		DurationMs           func(childComplexity int) int
 		HookFailedAfterWrite func(childComplexity int) int
 		Kind                 func(childComplexity int) int
@@ -2414,6 +2444,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DecisionEvent.At(childComplexity), true
+	case "DecisionEvent.contentUnreadable":
+		if e.ComplexityRoot.DecisionEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DecisionEvent.ContentUnreadable(childComplexity), true
 	case "DecisionEvent.decidedBy":
 		if e.ComplexityRoot.DecisionEvent.DecidedBy == nil {
 			break
@@ -2565,6 +2601,38 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EndProcessPayload.Run(childComplexity), true
 
+	case "EventMessage.role":
+		if e.ComplexityRoot.EventMessage.Role == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EventMessage.Role(childComplexity), true
+	case "EventMessage.text":
+		if e.ComplexityRoot.EventMessage.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EventMessage.Text(childComplexity), true
+
+	case "EventProposal.arguments":
+		if e.ComplexityRoot.EventProposal.Arguments == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EventProposal.Arguments(childComplexity), true
+	case "EventProposal.preview":
+		if e.ComplexityRoot.EventProposal.Preview == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EventProposal.Preview(childComplexity), true
+	case "EventProposal.tool":
+		if e.ComplexityRoot.EventProposal.Tool == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EventProposal.Tool(childComplexity), true
+
 	case "Finding.excerpt":
 		if e.ComplexityRoot.Finding.Excerpt == nil {
 			break
@@ -2704,6 +2772,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.HighlightEvent.At(childComplexity), true
+	case "HighlightEvent.contentUnreadable":
+		if e.ComplexityRoot.HighlightEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEvent.ContentUnreadable(childComplexity), true
 	case "HighlightEvent.durationMs":
 		if e.ComplexityRoot.HighlightEvent.DurationMs == nil {
 			break
@@ -2760,6 +2834,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InputEvent.At(childComplexity), true
+	case "InputEvent.contentUnreadable":
+		if e.ComplexityRoot.InputEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InputEvent.ContentUnreadable(childComplexity), true
 	case "InputEvent.decidedBy":
 		if e.ComplexityRoot.InputEvent.DecidedBy == nil {
 			break
@@ -2796,6 +2876,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InputEvent.TurnDigest(childComplexity), true
+	case "InputEvent.values":
+		if e.ComplexityRoot.InputEvent.Values == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InputEvent.Values(childComplexity), true
 
 	case "InvisibleCharactersRefusal.code":
 		if e.ComplexityRoot.InvisibleCharactersRefusal.Code == nil {
@@ -2853,6 +2939,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ModelCallEvent.Calls(childComplexity), true
+	case "ModelCallEvent.contentUnreadable":
+		if e.ComplexityRoot.ModelCallEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelCallEvent.ContentUnreadable(childComplexity), true
 	case "ModelCallEvent.durationMs":
 		if e.ComplexityRoot.ModelCallEvent.DurationMs == nil {
 			break
@@ -2889,6 +2981,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ModelCallEvent.Sequence(childComplexity), true
+	case "ModelCallEvent.text":
+		if e.ComplexityRoot.ModelCallEvent.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelCallEvent.Text(childComplexity), true
 
 	case "MoveRecordPayload.clientMutationId":
 		if e.ComplexityRoot.MoveRecordPayload.ClientMutationID == nil {
@@ -3516,6 +3614,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NoticeEvent.At(childComplexity), true
+	case "NoticeEvent.contentUnreadable":
+		if e.ComplexityRoot.NoticeEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEvent.ContentUnreadable(childComplexity), true
 	case "NoticeEvent.durationMs":
 		if e.ComplexityRoot.NoticeEvent.DurationMs == nil {
 			break
@@ -3734,6 +3838,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ProgressEvent.At(childComplexity), true
+	case "ProgressEvent.contentUnreadable":
+		if e.ComplexityRoot.ProgressEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEvent.ContentUnreadable(childComplexity), true
 	case "ProgressEvent.done":
 		if e.ComplexityRoot.ProgressEvent.Done == nil {
 			break
@@ -4664,6 +4774,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Run.PredecessorID(childComplexity), true
+	case "Run.privacyLevel":
+		if e.ComplexityRoot.Run.PrivacyLevel == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.PrivacyLevel(childComplexity), true
 	case "Run.processPin":
 		if e.ComplexityRoot.Run.ProcessPin == nil {
 			break
@@ -5065,12 +5181,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Setting.Value(childComplexity), true
 
+	case "SettledEvent.answer":
+		if e.ComplexityRoot.SettledEvent.Answer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettledEvent.Answer(childComplexity), true
 	case "SettledEvent.at":
 		if e.ComplexityRoot.SettledEvent.At == nil {
 			break
 		}
 
 		return e.ComplexityRoot.SettledEvent.At(childComplexity), true
+	case "SettledEvent.contentUnreadable":
+		if e.ComplexityRoot.SettledEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettledEvent.ContentUnreadable(childComplexity), true
 	case "SettledEvent.durationMs":
 		if e.ComplexityRoot.SettledEvent.DurationMs == nil {
 			break
@@ -5814,6 +5942,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.StartedEvent.At(childComplexity), true
+	case "StartedEvent.contentUnreadable":
+		if e.ComplexityRoot.StartedEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StartedEvent.ContentUnreadable(childComplexity), true
 	case "StartedEvent.durationMs":
 		if e.ComplexityRoot.StartedEvent.DurationMs == nil {
 			break
@@ -5826,6 +5960,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.StartedEvent.Kind(childComplexity), true
+	case "StartedEvent.messages":
+		if e.ComplexityRoot.StartedEvent.Messages == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StartedEvent.Messages(childComplexity), true
 	case "StartedEvent.round":
 		if e.ComplexityRoot.StartedEvent.Round == nil {
 			break
@@ -5915,6 +6055,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SuspendedEvent.Calls(childComplexity), true
+	case "SuspendedEvent.contentUnreadable":
+		if e.ComplexityRoot.SuspendedEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SuspendedEvent.ContentUnreadable(childComplexity), true
 	case "SuspendedEvent.durationMs":
 		if e.ComplexityRoot.SuspendedEvent.DurationMs == nil {
 			break
@@ -5927,6 +6073,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SuspendedEvent.Kind(childComplexity), true
+	case "SuspendedEvent.proposed":
+		if e.ComplexityRoot.SuspendedEvent.Proposed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SuspendedEvent.Proposed(childComplexity), true
 	case "SuspendedEvent.round":
 		if e.ComplexityRoot.SuspendedEvent.Round == nil {
 			break
@@ -6366,6 +6518,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Tool.Title(childComplexity), true
 
+	case "ToolCallEvent.arguments":
+		if e.ComplexityRoot.ToolCallEvent.Arguments == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolCallEvent.Arguments(childComplexity), true
 	case "ToolCallEvent.at":
 		if e.ComplexityRoot.ToolCallEvent.At == nil {
 			break
@@ -6384,6 +6542,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ToolCallEvent.Call(childComplexity), true
+	case "ToolCallEvent.contentUnreadable":
+		if e.ComplexityRoot.ToolCallEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolCallEvent.ContentUnreadable(childComplexity), true
 	case "ToolCallEvent.durationMs":
 		if e.ComplexityRoot.ToolCallEvent.DurationMs == nil {
 			break
@@ -6402,6 +6566,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ToolCallEvent.Kind(childComplexity), true
+	case "ToolCallEvent.result":
+		if e.ComplexityRoot.ToolCallEvent.Result == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolCallEvent.Result(childComplexity), true
 	case "ToolCallEvent.round":
 		if e.ComplexityRoot.ToolCallEvent.Round == nil {
 			break
@@ -6773,6 +6943,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.WriteEvent.Completeness(childComplexity), true
+	case "WriteEvent.contentUnreadable":
+		if e.ComplexityRoot.WriteEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WriteEvent.ContentUnreadable(childComplexity), true
 	case "WriteEvent.durationMs":
 		if e.ComplexityRoot.WriteEvent.DurationMs == nil {
 			break
@@ -8299,7 +8475,7 @@ type Governance {
 
 """One value that is in force."""
 type GovernanceValue {
-  """Its setting, such as skills.minTrustLevel; privacy.level is no setting but what events of runs hold."""
+  """Its setting, such as skills.minTrustLevel."""
   name: String!
   """What is in force."""
   value: String!
@@ -9150,6 +9326,8 @@ type Run implements Node {
   pendingInput: PendingInput
   """Whether a write began whose end is not known: check the record."""
   checkRecord: Boolean!
+  """How much of what is said the run began to keep in its steps. Where the setting privacy.level became stricter, that holds since."""
+  privacyLevel: PrivacyLevel!
   """Its steps, in order."""
   events(
     """How many, at most 100."""
@@ -9447,6 +9625,8 @@ interface RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
 }
 
 """What a step of a run tells."""
@@ -9487,6 +9667,10 @@ type StartedEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
+  """What was asked. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
+  messages: [EventMessage!]
 }
 
 """The model answered."""
@@ -9501,6 +9685,8 @@ type ModelCallEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """How many tools it asked for."""
   calls: Int!
   """How many bytes of text it wrote."""
@@ -9509,6 +9695,8 @@ type ModelCallEvent implements RunEvent {
   inputTokens: Int!
   """Tokens written, as the provider reports them."""
   outputTokens: Int!
+  """What the model said. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
+  text: String
 }
 
 """A tool was called."""
@@ -9523,7 +9711,9 @@ type ToolCallEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
-  """The tool's name."""
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
+  """The tool's name; empty where the model made one up."""
   tool: String!
   """The call's position in its turn, from 0."""
   call: Int!
@@ -9533,6 +9723,10 @@ type ToolCallEvent implements RunEvent {
   token: String
   """How many bytes it answered."""
   bytes: Int!
+  """The arguments of the call. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
+  arguments: JSON
+  """What the model read of it. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
+  result: String
 }
 
 """A tool call wrote."""
@@ -9547,6 +9741,8 @@ type WriteEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """The tool's name."""
   tool: String!
   """The call's position in its turn, from 0."""
@@ -9581,12 +9777,16 @@ type SuspendedEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """What it waits for: WAITING_FOR_APPROVAL or WAITING_FOR_INPUT."""
   status: RunStatus!
   """How many calls wait."""
   calls: Int!
   """Names the waiting turn."""
   turnDigest: Digest
+  """The calls that wait. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
+  proposed: [EventProposal!]
 }
 
 """A person decided."""
@@ -9601,6 +9801,8 @@ type DecisionEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """Whether the calls were approved."""
   approved: Boolean!
   """The id of who decided."""
@@ -9623,10 +9825,14 @@ type InputEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """The id of who answered."""
   decidedBy: ID
   """Names the turn that was answered."""
   turnDigest: Digest
+  """What was given. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
+  values: JSON
 }
 
 """A process said how far it is."""
@@ -9641,6 +9847,8 @@ type ProgressEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """The step it is at, from 1."""
   position: Int!
   """How many steps there are."""
@@ -9661,6 +9869,8 @@ type HighlightEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """The record."""
   target: RecordReference!
 }
@@ -9677,6 +9887,8 @@ type NoticeEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """The notice."""
   notice: RunNotice!
 }
@@ -9693,12 +9905,46 @@ type SettledEvent implements RunEvent {
   durationMs: Int!
   """When it ended."""
   at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
   """Where the run stands now."""
   status: RunStatus!
   """What the stretch ended with."""
   outcome: RunOutcome
   """Why the run ended."""
   terminationReason: TerminationReason
+  """The answer. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
+  answer: String
+}
+
+"""How much of what is said the steps of a run keep."""
+enum PrivacyLevel {
+  """The steps that a run is executed by, and nothing else."""
+  NONE
+  """Every step, as counts and names."""
+  METADATA
+  """Also words, cut, without secrets and without the values of fields."""
+  REDACTED
+  """Also whole words."""
+  FULL
+}
+
+"""A message that a run began with."""
+type EventMessage {
+  """Who speaks."""
+  role: MessageRole!
+  """What is said."""
+  text: String!
+}
+
+"""A call that waited for a person."""
+type EventProposal {
+  """The tool's name."""
+  tool: String!
+  """Its arguments."""
+  arguments: JSON
+  """What it would change, as its card showed it; empty at the privacy level redacted."""
+  preview: [String!]!
 }
 
 """A page of steps."""
@@ -11866,6 +12112,28 @@ func (ec *executionContext) childFields_EndProcessPayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type EndProcessPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_EventMessage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "role":
+		return ec.fieldContext_EventMessage_role(ctx, field)
+	case "text":
+		return ec.fieldContext_EventMessage_text(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EventMessage", field.Name)
+}
+
+func (ec *executionContext) childFields_EventProposal(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tool":
+		return ec.fieldContext_EventProposal_tool(ctx, field)
+	case "arguments":
+		return ec.fieldContext_EventProposal_arguments(ctx, field)
+	case "preview":
+		return ec.fieldContext_EventProposal_preview(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EventProposal", field.Name)
+}
+
 func (ec *executionContext) childFields_Finding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "rule":
@@ -12398,6 +12666,8 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_pendingInput(ctx, field)
 	case "checkRecord":
 		return ec.fieldContext_Run_checkRecord(ctx, field)
+	case "privacyLevel":
+		return ec.fieldContext_Run_privacyLevel(ctx, field)
 	case "events":
 		return ec.fieldContext_Run_events(ctx, field)
 	case "usage":

@@ -600,6 +600,29 @@ func (ec *executionContext) fieldContext_DecisionEvent_at(_ context.Context, fie
 	return graphql.NewScalarFieldContext("DecisionEvent", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _DecisionEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.DecisionEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecisionEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DecisionEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DecisionEvent", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _DecisionEvent_approved(ctx context.Context, field graphql.CollectedField, obj *model.DecisionEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -779,6 +802,121 @@ func (ec *executionContext) fieldContext_EndProcessPayload_clientMutationId(_ co
 	return graphql.NewScalarFieldContext("EndProcessPayload", field, false, false, "String")
 }
 
+func (ec *executionContext) _EventMessage_role(ctx context.Context, field graphql.CollectedField, obj *model.EventMessage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EventMessage_role(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Role, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.MessageRole) graphql.Marshaler {
+			return ec.marshalNMessageRole2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐMessageRole(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EventMessage_role(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EventMessage", field, false, false, "MessageRole")
+}
+
+func (ec *executionContext) _EventMessage_text(ctx context.Context, field graphql.CollectedField, obj *model.EventMessage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EventMessage_text(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Text, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EventMessage_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EventMessage", field, false, false, "String")
+}
+
+func (ec *executionContext) _EventProposal_tool(ctx context.Context, field graphql.CollectedField, obj *model.EventProposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EventProposal_tool(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tool, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EventProposal_tool(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EventProposal", field, false, false, "String")
+}
+
+func (ec *executionContext) _EventProposal_arguments(ctx context.Context, field graphql.CollectedField, obj *model.EventProposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EventProposal_arguments(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Arguments, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+			return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EventProposal_arguments(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EventProposal", field, false, false, "JSON")
+}
+
+func (ec *executionContext) _EventProposal_preview(ctx context.Context, field graphql.CollectedField, obj *model.EventProposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EventProposal_preview(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Preview, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EventProposal_preview(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EventProposal", field, false, false, "String")
+}
+
 func (ec *executionContext) _HighlightEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.HighlightEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -892,6 +1030,29 @@ func (ec *executionContext) _HighlightEvent_at(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_HighlightEvent_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HighlightEvent", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _HighlightEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.HighlightEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HighlightEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HighlightEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HighlightEvent", field, false, false, "Boolean")
 }
 
 func (ec *executionContext) _HighlightEvent_target(ctx context.Context, field graphql.CollectedField, obj *model.HighlightEvent) (ret graphql.Marshaler) {
@@ -1041,6 +1202,29 @@ func (ec *executionContext) fieldContext_InputEvent_at(_ context.Context, field 
 	return graphql.NewScalarFieldContext("InputEvent", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _InputEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.InputEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InputEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InputEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InputEvent", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _InputEvent_decidedBy(ctx context.Context, field graphql.CollectedField, obj *model.InputEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1085,6 +1269,29 @@ func (ec *executionContext) _InputEvent_turnDigest(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_InputEvent_turnDigest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("InputEvent", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _InputEvent_values(ctx context.Context, field graphql.CollectedField, obj *model.InputEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InputEvent_values(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Values, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+			return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InputEvent_values(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InputEvent", field, false, false, "JSON")
 }
 
 func (ec *executionContext) _ModelCallEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
@@ -1202,6 +1409,29 @@ func (ec *executionContext) fieldContext_ModelCallEvent_at(_ context.Context, fi
 	return graphql.NewScalarFieldContext("ModelCallEvent", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _ModelCallEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelCallEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModelCallEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelCallEvent", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _ModelCallEvent_calls(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1292,6 +1522,29 @@ func (ec *executionContext) _ModelCallEvent_outputTokens(ctx context.Context, fi
 }
 func (ec *executionContext) fieldContext_ModelCallEvent_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ModelCallEvent", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ModelCallEvent_text(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelCallEvent_text(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Text, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ModelCallEvent_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelCallEvent", field, false, false, "String")
 }
 
 func (ec *executionContext) _NoticeEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.NoticeEvent) (ret graphql.Marshaler) {
@@ -1407,6 +1660,29 @@ func (ec *executionContext) _NoticeEvent_at(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_NoticeEvent_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("NoticeEvent", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _NoticeEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.NoticeEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NoticeEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NoticeEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NoticeEvent", field, false, false, "Boolean")
 }
 
 func (ec *executionContext) _NoticeEvent_notice(ctx context.Context, field graphql.CollectedField, obj *model.NoticeEvent) (ret graphql.Marshaler) {
@@ -1857,6 +2133,29 @@ func (ec *executionContext) _ProgressEvent_at(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_ProgressEvent_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ProgressEvent", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _ProgressEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.ProgressEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProgressEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProgressEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProgressEvent", field, false, false, "Boolean")
 }
 
 func (ec *executionContext) _ProgressEvent_position(ctx context.Context, field graphql.CollectedField, obj *model.ProgressEvent) (ret graphql.Marshaler) {
@@ -2641,6 +2940,29 @@ func (ec *executionContext) _Run_checkRecord(ctx context.Context, field graphql.
 }
 func (ec *executionContext) fieldContext_Run_checkRecord(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Run", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Run_privacyLevel(ctx context.Context, field graphql.CollectedField, obj *model.Run) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Run_privacyLevel(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PrivacyLevel, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.PrivacyLevel) graphql.Marshaler {
+			return ec.marshalNPrivacyLevel2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPrivacyLevel(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Run_privacyLevel(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Run", field, false, false, "PrivacyLevel")
 }
 
 func (ec *executionContext) _Run_events(ctx context.Context, field graphql.CollectedField, obj *model.Run) (ret graphql.Marshaler) {
@@ -3724,6 +4046,29 @@ func (ec *executionContext) fieldContext_SettledEvent_at(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("SettledEvent", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _SettledEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.SettledEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettledEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SettledEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SettledEvent", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _SettledEvent_status(ctx context.Context, field graphql.CollectedField, obj *model.SettledEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3791,6 +4136,29 @@ func (ec *executionContext) _SettledEvent_terminationReason(ctx context.Context,
 }
 func (ec *executionContext) fieldContext_SettledEvent_terminationReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SettledEvent", field, false, false, "TerminationReason")
+}
+
+func (ec *executionContext) _SettledEvent_answer(ctx context.Context, field graphql.CollectedField, obj *model.SettledEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettledEvent_answer(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Answer, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SettledEvent_answer(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SettledEvent", field, false, false, "String")
 }
 
 func (ec *executionContext) _StartRunPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.StartRunPayload) (ret graphql.Marshaler) {
@@ -3995,6 +4363,61 @@ func (ec *executionContext) fieldContext_StartedEvent_at(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("StartedEvent", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _StartedEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.StartedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StartedEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StartedEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StartedEvent", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _StartedEvent_messages(ctx context.Context, field graphql.CollectedField, obj *model.StartedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StartedEvent_messages(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Messages, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.EventMessage) graphql.Marshaler {
+			return ec.marshalOEventMessage2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventMessageᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_StartedEvent_messages(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StartedEvent",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EventMessage(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SubmitRunInputPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.SubmitRunInputPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4197,6 +4620,29 @@ func (ec *executionContext) fieldContext_SuspendedEvent_at(_ context.Context, fi
 	return graphql.NewScalarFieldContext("SuspendedEvent", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _SuspendedEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.SuspendedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SuspendedEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SuspendedEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SuspendedEvent", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _SuspendedEvent_status(ctx context.Context, field graphql.CollectedField, obj *model.SuspendedEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4264,6 +4710,38 @@ func (ec *executionContext) _SuspendedEvent_turnDigest(ctx context.Context, fiel
 }
 func (ec *executionContext) fieldContext_SuspendedEvent_turnDigest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SuspendedEvent", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _SuspendedEvent_proposed(ctx context.Context, field graphql.CollectedField, obj *model.SuspendedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SuspendedEvent_proposed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Proposed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.EventProposal) graphql.Marshaler {
+			return ec.marshalOEventProposal2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventProposalᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SuspendedEvent_proposed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SuspendedEvent",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EventProposal(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _TextDelta_round(ctx context.Context, field graphql.CollectedField, obj *model.TextDelta) (ret graphql.Marshaler) {
@@ -4450,6 +4928,29 @@ func (ec *executionContext) fieldContext_ToolCallEvent_at(_ context.Context, fie
 	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _ToolCallEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.ToolCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolCallEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ToolCallEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _ToolCallEvent_tool(ctx context.Context, field graphql.CollectedField, obj *model.ToolCallEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4565,6 +5066,52 @@ func (ec *executionContext) fieldContext_ToolCallEvent_bytes(_ context.Context, 
 	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "Int")
 }
 
+func (ec *executionContext) _ToolCallEvent_arguments(ctx context.Context, field graphql.CollectedField, obj *model.ToolCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolCallEvent_arguments(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Arguments, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+			return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ToolCallEvent_arguments(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "JSON")
+}
+
+func (ec *executionContext) _ToolCallEvent_result(ctx context.Context, field graphql.CollectedField, obj *model.ToolCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolCallEvent_result(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Result, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ToolCallEvent_result(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "String")
+}
+
 func (ec *executionContext) _WriteEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.WriteEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4678,6 +5225,29 @@ func (ec *executionContext) _WriteEvent_at(ctx context.Context, field graphql.Co
 }
 func (ec *executionContext) fieldContext_WriteEvent_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("WriteEvent", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _WriteEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.WriteEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WriteEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WriteEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WriteEvent", field, false, false, "Boolean")
 }
 
 func (ec *executionContext) _WriteEvent_tool(ctx context.Context, field graphql.CollectedField, obj *model.WriteEvent) (ret graphql.Marshaler) {
@@ -5777,6 +6347,11 @@ func (ec *executionContext) _DecisionEvent(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._DecisionEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "approved":
 			out.Values[i] = ec._DecisionEvent_approved(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -5857,6 +6432,87 @@ func (ec *executionContext) _EndProcessPayload(ctx context.Context, sel ast.Sele
 	return out
 }
 
+var eventMessageImplementors = []string{"EventMessage"}
+
+func (ec *executionContext) _EventMessage(ctx context.Context, sel ast.SelectionSet, obj *model.EventMessage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, eventMessageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EventMessage")
+		case "role":
+			out.Values[i] = ec._EventMessage_role(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "text":
+			out.Values[i] = ec._EventMessage_text(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var eventProposalImplementors = []string{"EventProposal"}
+
+func (ec *executionContext) _EventProposal(ctx context.Context, sel ast.SelectionSet, obj *model.EventProposal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, eventProposalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EventProposal")
+		case "tool":
+			out.Values[i] = ec._EventProposal_tool(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "arguments":
+			out.Values[i] = ec._EventProposal_arguments(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "preview":
+			out.Values[i] = ec._EventProposal_preview(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var highlightEventImplementors = []string{"HighlightEvent", "RunEvent"}
 
 func (ec *executionContext) _HighlightEvent(ctx context.Context, sel ast.SelectionSet, obj *model.HighlightEvent) graphql.Marshaler {
@@ -5890,6 +6546,11 @@ func (ec *executionContext) _HighlightEvent(ctx context.Context, sel ast.Selecti
 			}
 		case "at":
 			out.Values[i] = ec._HighlightEvent_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "contentUnreadable":
+			out.Values[i] = ec._HighlightEvent_contentUnreadable(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -5951,6 +6612,11 @@ func (ec *executionContext) _InputEvent(ctx context.Context, sel ast.SelectionSe
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._InputEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "decidedBy":
 			out.Values[i] = ec._InputEvent_decidedBy(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -5958,6 +6624,11 @@ func (ec *executionContext) _InputEvent(ctx context.Context, sel ast.SelectionSe
 			}
 		case "turnDigest":
 			out.Values[i] = ec._InputEvent_turnDigest(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "values":
+			out.Values[i] = ec._InputEvent_values(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -6014,6 +6685,11 @@ func (ec *executionContext) _ModelCallEvent(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._ModelCallEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "calls":
 			out.Values[i] = ec._ModelCallEvent_calls(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -6032,6 +6708,11 @@ func (ec *executionContext) _ModelCallEvent(ctx context.Context, sel ast.Selecti
 		case "outputTokens":
 			out.Values[i] = ec._ModelCallEvent_outputTokens(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "text":
+			out.Values[i] = ec._ModelCallEvent_text(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -6084,6 +6765,11 @@ func (ec *executionContext) _NoticeEvent(ctx context.Context, sel ast.SelectionS
 			}
 		case "at":
 			out.Values[i] = ec._NoticeEvent_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "contentUnreadable":
+			out.Values[i] = ec._NoticeEvent_contentUnreadable(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -6289,6 +6975,11 @@ func (ec *executionContext) _ProgressEvent(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._ProgressEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "position":
 			out.Values[i] = ec._ProgressEvent_position(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -6465,6 +7156,11 @@ func (ec *executionContext) _Run(ctx context.Context, sel ast.SelectionSet, obj 
 				})
 		case "checkRecord":
 			out.Values[i] = ec._Run_checkRecord(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "privacyLevel":
+			out.Values[i] = ec._Run_privacyLevel(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -6957,6 +7653,11 @@ func (ec *executionContext) _SettledEvent(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._SettledEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "status":
 			out.Values[i] = ec._SettledEvent_status(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -6969,6 +7670,11 @@ func (ec *executionContext) _SettledEvent(ctx context.Context, sel ast.Selection
 			}
 		case "terminationReason":
 			out.Values[i] = ec._SettledEvent_terminationReason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "answer":
+			out.Values[i] = ec._SettledEvent_answer(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -7068,6 +7774,16 @@ func (ec *executionContext) _StartedEvent(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._StartedEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "messages":
+			out.Values[i] = ec._StartedEvent_messages(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7164,6 +7880,11 @@ func (ec *executionContext) _SuspendedEvent(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._SuspendedEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "status":
 			out.Values[i] = ec._SuspendedEvent_status(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -7176,6 +7897,11 @@ func (ec *executionContext) _SuspendedEvent(ctx context.Context, sel ast.Selecti
 			}
 		case "turnDigest":
 			out.Values[i] = ec._SuspendedEvent_turnDigest(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "proposed":
+			out.Values[i] = ec._SuspendedEvent_proposed(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -7275,6 +8001,11 @@ func (ec *executionContext) _ToolCallEvent(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "contentUnreadable":
+			out.Values[i] = ec._ToolCallEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "tool":
 			out.Values[i] = ec._ToolCallEvent_tool(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -7298,6 +8029,16 @@ func (ec *executionContext) _ToolCallEvent(ctx context.Context, sel ast.Selectio
 		case "bytes":
 			out.Values[i] = ec._ToolCallEvent_bytes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "arguments":
+			out.Values[i] = ec._ToolCallEvent_arguments(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "result":
+			out.Values[i] = ec._ToolCallEvent_result(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -7350,6 +8091,11 @@ func (ec *executionContext) _WriteEvent(ctx context.Context, sel ast.SelectionSe
 			}
 		case "at":
 			out.Values[i] = ec._WriteEvent_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "contentUnreadable":
+			out.Values[i] = ec._WriteEvent_contentUnreadable(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -7474,6 +8220,22 @@ func (ec *executionContext) unmarshalNEndProcessInput2githubᚗcomᚋcountersign
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNEventMessage2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventMessage(ctx context.Context, sel ast.SelectionSet, v *model.EventMessage) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "EventMessage!")
+		return graphql.Null
+	}
+	return ec._EventMessage(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNEventProposal2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventProposal(ctx context.Context, sel ast.SelectionSet, v *model.EventProposal) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "EventProposal!")
+		return graphql.Null
+	}
+	return ec._EventProposal(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNMessageInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐMessageInput(ctx context.Context, v any) (*model.MessageInput, error) {
 	res, err := ec.unmarshalInputMessageInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -7511,6 +8273,16 @@ func (ec *executionContext) marshalNPendingCall2ᚖgithubᚗcomᚋcountersignᚋ
 		return graphql.Null
 	}
 	return ec._PendingCall(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNPrivacyLevel2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPrivacyLevel(ctx context.Context, v any) (model.PrivacyLevel, error) {
+	var res model.PrivacyLevel
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPrivacyLevel2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPrivacyLevel(ctx context.Context, sel ast.SelectionSet, v model.PrivacyLevel) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalNRun2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRunᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Run) graphql.Marshaler {
@@ -7795,6 +8567,44 @@ func (ec *executionContext) marshalOEndProcessPayload2ᚖgithubᚗcomᚋcounters
 		return graphql.Null
 	}
 	return ec._EndProcessPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOEventMessage2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventMessageᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.EventMessage) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEventMessage2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventMessage(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalOEventProposal2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventProposalᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.EventProposal) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEventProposal2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEventProposal(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOInvocationInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐInvocationInput(ctx context.Context, v any) (*model.InvocationInput, error) {

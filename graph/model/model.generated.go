@@ -795,6 +795,8 @@ type DecisionEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// Whether the calls were approved.
 	Approved bool `json:"approved"`
 	// The id of who decided.
@@ -909,6 +911,24 @@ type EndProcessPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// A message that a run began with.
+type EventMessage struct {
+	// Who speaks.
+	Role MessageRole `json:"role"`
+	// What is said.
+	Text string `json:"text"`
+}
+
+// A call that waited for a person.
+type EventProposal struct {
+	// The tool's name.
+	Tool string `json:"tool"`
+	// Its arguments.
+	Arguments json.RawMessage `json:"arguments"`
+	// What it would change, as its card showed it; empty at the privacy level redacted.
+	Preview []string `json:"preview"`
+}
+
 // Something that a scan of a skill's text found.
 type Finding struct {
 	// Which check found it.
@@ -953,7 +973,7 @@ type GovernanceProfile struct {
 
 // One value that is in force.
 type GovernanceValue struct {
-	// Its setting, such as skills.minTrustLevel; privacy.level is no setting but what events of runs hold.
+	// Its setting, such as skills.minTrustLevel.
 	Name string `json:"name"`
 	// What is in force.
 	Value string `json:"value"`
@@ -1017,6 +1037,8 @@ type HighlightEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// The record.
 	Target *RecordReference `json:"target"`
 }
@@ -1047,10 +1069,14 @@ type InputEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// The id of who answered.
 	DecidedBy *string `json:"decidedBy"`
 	// Names the turn that was answered.
 	TurnDigest *string `json:"turnDigest"`
+	// What was given. Kept from the privacy level redacted up, for the initiator and administrators; else null.
+	Values json.RawMessage `json:"values"`
 }
 
 func (InputEvent) IsRunEvent() {}
@@ -1117,6 +1143,8 @@ type ModelCallEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// How many tools it asked for.
 	Calls int `json:"calls"`
 	// How many bytes of text it wrote.
@@ -1125,6 +1153,8 @@ type ModelCallEvent struct {
 	InputTokens int `json:"inputTokens"`
 	// Tokens written, as the provider reports them.
 	OutputTokens int `json:"outputTokens"`
+	// What the model said. Kept from the privacy level redacted up, for the initiator and administrators; else null.
+	Text *string `json:"text"`
 }
 
 func (ModelCallEvent) IsRunEvent() {}
@@ -1207,6 +1237,8 @@ type NoticeEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// The notice.
 	Notice *RunNotice `json:"notice"`
 }
@@ -1315,6 +1347,8 @@ type ProgressEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// The step it is at, from 1.
 	Position int `json:"position"`
 	// How many steps there are.
@@ -1695,6 +1729,8 @@ type Run struct {
 	Notices []*RunNotice `json:"notices"`
 	// Whether a write began whose end is not known: check the record.
 	CheckRecord bool `json:"checkRecord"`
+	// How much of what is said the run began to keep in its steps. Where the setting privacy.level became stricter, that holds since.
+	PrivacyLevel PrivacyLevel `json:"privacyLevel"`
 	// What it consumed.
 	Usage *RunUsage `json:"usage"`
 	// When it was asked for.
@@ -1976,12 +2012,16 @@ type SettledEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// Where the run stands now.
 	Status RunStatus `json:"status"`
 	// What the stretch ended with.
 	Outcome *RunOutcome `json:"outcome"`
 	// Why the run ended.
 	TerminationReason *TerminationReason `json:"terminationReason"`
+	// The answer. Kept from the privacy level redacted up, for the initiator and administrators; else null.
+	Answer *string `json:"answer"`
 }
 
 func (SettledEvent) IsRunEvent() {}
@@ -2346,6 +2386,10 @@ type StartedEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
+	// What was asked. Kept from the privacy level redacted up, for the initiator and administrators; else null.
+	Messages []*EventMessage `json:"messages"`
 }
 
 func (StartedEvent) IsRunEvent() {}
@@ -2386,12 +2430,16 @@ type SuspendedEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// What it waits for: WAITING_FOR_APPROVAL or WAITING_FOR_INPUT.
 	Status RunStatus `json:"status"`
 	// How many calls wait.
 	Calls int `json:"calls"`
 	// Names the waiting turn.
 	TurnDigest *string `json:"turnDigest"`
+	// The calls that wait. Kept from the privacy level redacted up, for the initiator and administrators; else null.
+	Proposed []*EventProposal `json:"proposed"`
 }
 
 func (SuspendedEvent) IsRunEvent() {}
@@ -2606,7 +2654,9 @@ type ToolCallEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
-	// The tool's name.
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
+	// The tool's name; empty where the model made one up.
 	Tool string `json:"tool"`
 	// The call's position in its turn, from 0.
 	Call int `json:"call"`
@@ -2616,6 +2666,10 @@ type ToolCallEvent struct {
 	Token *string `json:"token"`
 	// How many bytes it answered.
 	Bytes int `json:"bytes"`
+	// The arguments of the call. Kept from the privacy level redacted up, for the initiator and administrators; else null.
+	Arguments json.RawMessage `json:"arguments"`
+	// What the model read of it. Kept from the privacy level redacted up, for the initiator and administrators; else null.
+	Result *string `json:"result"`
 }
 
 func (ToolCallEvent) IsRunEvent() {}
@@ -2984,6 +3038,8 @@ type WriteEvent struct {
 	DurationMs int `json:"durationMs"`
 	// When it ended.
 	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
 	// The tool's name.
 	Tool string `json:"tool"`
 	// The call's position in its turn, from 0.
@@ -3679,6 +3735,56 @@ func (e *Permission) UnmarshalGQL(v any) error {
 }
 
 func (e Permission) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// How much of what is said the steps of a run keep.
+type PrivacyLevel string
+
+const (
+	// The steps that a run is executed by, and nothing else.
+	PrivacyLevelNone PrivacyLevel = "NONE"
+	// Every step, as counts and names.
+	PrivacyLevelMetadata PrivacyLevel = "METADATA"
+	// Also words, cut, without secrets and without the values of fields.
+	PrivacyLevelRedacted PrivacyLevel = "REDACTED"
+	// Also whole words.
+	PrivacyLevelFull PrivacyLevel = "FULL"
+)
+
+var AllPrivacyLevel = []PrivacyLevel{
+	PrivacyLevelNone,
+	PrivacyLevelMetadata,
+	PrivacyLevelRedacted,
+	PrivacyLevelFull,
+}
+
+func (e PrivacyLevel) IsValid() bool {
+	switch e {
+	case PrivacyLevelNone, PrivacyLevelMetadata, PrivacyLevelRedacted, PrivacyLevelFull:
+		return true
+	}
+	return false
+}
+
+func (e PrivacyLevel) String() string {
+	return string(e)
+}
+
+func (e *PrivacyLevel) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = PrivacyLevel(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid PrivacyLevel", str)
+	}
+	return nil
+}
+
+func (e PrivacyLevel) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 

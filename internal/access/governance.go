@@ -27,7 +27,7 @@ type Readout struct {
 	Profiles []Profile
 }
 
-// InForce is one value that is in force. Name is a setting's, or PrivacyLevel.
+// InForce is one value that is in force. Name is a setting's.
 type InForce struct{ Name, Value string }
 
 // Profile is a way to run an installation, with what it expects.
@@ -41,12 +41,6 @@ type Expected struct {
 	Name, Want, Is string
 	Comparison     Comparison
 }
-
-// PrivacyLevel names how much of what is said enters a run's events. It is no setting:
-// events hold names and counts (RULES Y1), which is the level metadata.
-const PrivacyLevel = "privacy.level"
-
-const privacyInForce = "metadata"
 
 // profiles are the four of RULES M3, in the order in which they trust less and less,
 // and what each expects.
@@ -62,28 +56,25 @@ var profiles = []struct {
 	{"development", skill.Untrusted, skill.Verified, "full", 7},
 }
 
-// privacyOrder ranks the levels of privacy, the strictest first.
-var privacyOrder = []string{"none", "metadata", "redacted", "full"}
-
 // Governance reads the settings in force against the profiles. Administrators only.
 func (a *Access) Governance(ctx context.Context, by actor.Actor) (Readout, error) {
 	shown, err := a.Settings(ctx, by)
 	if err != nil {
 		return Readout{}, err
 	}
-	is := map[string]string{PrivacyLevel: privacyInForce}
+	is := map[string]string{}
 	for _, s := range shown {
 		is[s.Name] = s.InForce
 	}
 	var out Readout
-	for _, name := range []string{minTrustLevel, instructionTrustLevel, PrivacyLevel, runDays, defaultMaxIterations, maxIterations} {
+	for _, name := range []string{minTrustLevel, instructionTrustLevel, privacyLevel, runDays, defaultMaxIterations, maxIterations} {
 		out.InForce = append(out.InForce, InForce{name, is[name]})
 	}
 	for _, p := range profiles {
 		out.Profiles = append(out.Profiles, Profile{Name: p.name, Expected: []Expected{
 			{minTrustLevel, string(p.admits), is[minTrustLevel], byLevel(p.admits, is[minTrustLevel])},
 			{instructionTrustLevel, string(p.instructs), is[instructionTrustLevel], byLevel(p.instructs, is[instructionTrustLevel])},
-			{PrivacyLevel, p.privacy, is[PrivacyLevel], stricterWhenLess(slices.Index(privacyOrder, p.privacy), slices.Index(privacyOrder, is[PrivacyLevel]))},
+			{privacyLevel, p.privacy, is[privacyLevel], stricterWhenLess(slices.Index(privacies, p.privacy), slices.Index(privacies, is[privacyLevel]))},
 			{runDays, strconv.Itoa(p.retentionDaysOfRuns), is[runDays], byDays(p.retentionDaysOfRuns, is[runDays])},
 		}})
 	}

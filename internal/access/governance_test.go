@@ -49,6 +49,7 @@ development: untrusted/untrusted matches verified/verified matches full/metadata
 			f := setUp(t)
 			for name, value := range map[string]string{
 				"skills.minTrustLevel": "first_party", "retention.runDays": "0", "agent.maxIterations": "3", "agent.defaultMaxIterations": "9",
+				"privacy.level": "redacted",
 			} {
 				_, err := f.UpdateSetting(f.ctx, f.admin, name, ptr(value))
 				f.ok(err)
@@ -56,7 +57,7 @@ development: untrusted/untrusted matches verified/verified matches full/metadata
 			got := read(t, f)
 			for _, want := range []string{
 				"skills.instructionTrustLevel=first_party\n", "agent.defaultMaxIterations=3\nagent.maxIterations=3\n",
-				"enterprise_strict: first_party/first_party matches first_party/first_party matches metadata/metadata matches 7/0 looser",
+				"enterprise_strict: first_party/first_party matches first_party/first_party matches metadata/redacted looser 7/0 looser",
 				"local_only: community/first_party stricter",
 			} {
 				if !strings.Contains(got, want) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
 )
 
@@ -44,6 +45,7 @@ const (
 	defaultMaxIterations  = "agent.defaultMaxIterations"
 	maxIterations         = "agent.maxIterations"
 	leaseSeconds          = "agent.leaseSeconds"
+	privacyLevel          = "privacy.level"
 	auditDays             = "retention.auditDays"
 	runDays               = "retention.runDays"
 	waitingRunDays        = "retention.waitingRunDays"
@@ -55,6 +57,8 @@ const (
 var (
 	levels   = []string{string(skill.Untrusted), string(skill.Community), string(skill.Verified), string(skill.FirstParty)}
 	booleans = []string{"true", "false"}
+
+	privacies = []string{string(run.PrivacyNone), string(run.PrivacyMetadata), string(run.PrivacyRedacted), string(run.PrivacyFull)}
 )
 
 // catalogue is every setting there is, by name.
@@ -70,6 +74,10 @@ var catalogue = []Setting{
 	{
 		Name: maxIterations, Kind: IntegerSetting, Default: "20", Min: 1, Max: 1000, Unit: "rounds",
 		Description: "The most rounds any run gets, whatever was asked for.",
+	},
+	{
+		Name: privacyLevel, Kind: ChoiceSetting, Default: string(run.PrivacyMetadata), Choices: privacies, Unreadable: string(run.PrivacyNone),
+		Description: "How much of what is said the events of a run keep. A run keeps the level it began with, or this one if it is stricter.",
 	},
 	{
 		Name: auditDays, Kind: IntegerSetting, Default: "0", Min: 0, Max: 36500, Unit: "days",
@@ -199,6 +207,7 @@ func (l layers) values() Values {
 		RunWait:               l.seconds(runWait),
 		SyncMaxFiles:          l.integer(syncMaxFiles),
 		SyncMax:               l.seconds(syncMaxSeconds),
+		Privacy:               run.Privacy(l.read(privacyLevel)),
 		RunDays:               l.integer(runDays),
 		WaitingRunDays:        l.integer(waitingRunDays),
 		AuditDays:             l.integer(auditDays),

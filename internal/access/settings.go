@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
 )
 
@@ -28,6 +29,7 @@ type Values struct {
 	RunWait               time.Duration
 	SyncMaxFiles          int
 	SyncMax               time.Duration
+	Privacy               run.Privacy
 	RunDays               int // since a run ended; 0 keeps runs for ever
 	WaitingRunDays        int // since a run began to wait; 0 lets runs wait for ever
 	AuditDays             int // 0 keeps audit entries for ever

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
 )
 
@@ -35,7 +36,7 @@ func TestSettingsAsRead(t *testing.T) {
 		want := access.Values{
 			MinTrustLevel: skill.Untrusted, InstructionTrustLevel: skill.Verified, SkillMaxBytes: 24000, DefaultMaxIterations: 5,
 			MaxIterations: 20, Lease: 900 * time.Second, RunWait: 50 * time.Second, SyncMaxFiles: 500, SyncMax: 120 * time.Second,
-			RunDays: 30, WaitingRunDays: 30,
+			Privacy: run.PrivacyMetadata, RunDays: 30, WaitingRunDays: 30,
 		}
 		if got := read(t, nil, nil); got != want {
 			t.Fatalf("%+v", got)
@@ -52,6 +53,13 @@ func TestSettingsAsRead(t *testing.T) {
 			got := read(t, nil, map[string]string{"skills.minTrustLevel": c.admission, "skills.instructionTrustLevel": c.instructing})
 			if string(got.MinTrustLevel) != c.wantAdmission || string(got.InstructionTrustLevel) != c.wantInstructing {
 				t.Errorf("%q, %q: %+v", c.admission, c.instructing, got)
+			}
+		}
+	})
+	t.Run("Y1 a level of privacy nobody can read keeps nothing", func(t *testing.T) {
+		for set, want := range map[string]run.Privacy{"": run.PrivacyMetadata, "full": run.PrivacyFull, "Full": run.PrivacyNone} {
+			if got := read(t, nil, map[string]string{"privacy.level": set}).Privacy; got != want {
+				t.Errorf("%q is read as %q", set, got)
 			}
 		}
 	})

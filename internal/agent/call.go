@@ -107,9 +107,10 @@ func (s *segment) key(c prompt.Call) string {
 // the transcript. A write step follows its tool step (RULES G6).
 func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool.Result, tookMS int, set []change.Value, rest change.Change) error {
 	step := s.event(run.EventToolCall, run.EventData{
-		Tool: s.agent.Tools.Label(c.Tool), Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
+		Tool: s.named(c), Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
 	})
 	step.DurationMS = tookMS
+	step = withWords(step, called(c, resultText(result)))
 	rest.Events = append(rest.Events, step)
 	if w := result.Write; w != nil {
 		rest.Events = append(rest.Events, s.event(run.EventWrite, run.EventData{
@@ -134,6 +135,15 @@ func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool
 		Role: prompt.ToolRole, CallID: c.ID, Text: resultText(result), Failed: result.IsError,
 	})
 	return nil
+}
+
+// named is a call's tool as its step names it: not at all where no tool has that name,
+// which then is text that the model wrote (RULES Y1).
+func (s *segment) named(c prompt.Call) string {
+	if _, known := s.agent.Tools.Spec(c.Tool); !known {
+		return ""
+	}
+	return c.Tool
 }
 
 // report is the event and the run column of a process builtin's statement (RULES C2).

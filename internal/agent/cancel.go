@@ -52,7 +52,7 @@ func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transit
 	if !t.Allows(r.Status) {
 		return false, nil
 	}
-	out, err := change.One(ctx, a.Store, a.cancelling(by, r, t))
+	out, err := a.apply(ctx, r.Privacy, a.cancelling(by, r, t))
 	return out.Applied, err
 }
 

@@ -57,6 +57,7 @@ var (
 	runNotBefore     = change.Time(runsTable, "not_before")
 	runFence         = change.JSON[*Fence](runsTable, "fence")
 	runUsage         = change.JSON[Usage](runsTable, "usage")
+	runPrivacy       = change.Text[run.Privacy](runsTable, "privacy_level")
 	runCreatedAt     = change.Time(runsTable, "created_at")
 	runStartedAt     = change.Time(runsTable, "started_at")
 	runFinishedAt    = change.Time(runsTable, "finished_at")

@@ -170,6 +170,9 @@ func (a *Agent) claimAnswer(ctx context.Context, t run.Transition, v *verdict, o
 	if err != nil {
 		return false, err
 	}
+	if rest.Events, err = a.kept(ctx, v.run.Privacy, rest.Events); err != nil {
+		return false, err
+	}
 	return a.claim(ctx, v.run.ID, t, owner, guards, []change.Value{runState.To(state), runAttempts.To(0)}, rest)
 }
 

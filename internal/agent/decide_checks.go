@@ -170,7 +170,7 @@ func (a *Agent) stopWaiting(ctx context.Context, r Run, reason run.Reason, messa
 	ending, now := run.Endings[reason], a.World.Now()
 	stopNotice := notice(run.NoticeSecondApprover)
 	settled, entry := a.ended(actor.Actor{}, r.ID, reason)
-	out, err := change.One(ctx, a.Store, change.Change{
+	out, err := a.apply(ctx, r.Privacy, change.Change{
 		Deletes: []change.Delete{textGone(r.ID)},
 		Updates: []change.Update{{
 			Table: runsTable, ID: r.ID,

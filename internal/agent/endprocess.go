@@ -85,7 +85,7 @@ func (a *Agent) EndProcess(ctx context.Context, by actor.Actor, id uuid.UUID) (R
 		if err != nil {
 			return Run{}, err
 		}
-		out, err := change.One(ctx, a.Store, a.endingProcess(by, r, a.processEnded(by, r, process, name)))
+		out, err := a.apply(ctx, r.Privacy, a.endingProcess(by, r, a.processEnded(by, r, process, name)))
 		if err != nil {
 			return Run{}, err
 		}

@@ -78,6 +78,7 @@ func (a *Agent) claimInput(ctx context.Context, v *verdict, values json.RawMessa
 	event := run.Event{Kind: run.EventInput, At: a.World.Now(), Data: run.EventData{
 		TurnDigest: v.TurnDigest, DecidedBy: v.by.ID.String(), Bytes: len(values),
 	}}
+	event = withWords(event, run.Content{Values: values})
 	entry := audit.Record(a.World, v.by, audit.RunDecided).InRun(v.run.ID).With("input", true).With("turnDigest", v.TurnDigest)
 	guards := []change.Value{runSuspension.Is(v.state.Suspension), runTurnDigest.Is(v.TurnDigest)}
 	v.state.Given = &Given{Approve: true, By: v.by.ID, Values: run.CanonicalJSON(values)}

@@ -102,6 +102,7 @@ func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
 		Calls: len(turn.Calls), Bytes: len(turn.Text),
 		InputTokens: turn.Usage.InputTokens, OutputTokens: turn.Usage.OutputTokens,
 	})
+	event = withWords(event, run.Content{Text: turn.Text})
 	event.DurationMS = int(event.At.Sub(began).Milliseconds())
 	return turn, event, nil
 }

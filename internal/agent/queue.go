@@ -37,9 +37,13 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, c library.Configurati
 	if err != nil && !errors.As(err, &stop) {
 		return Run{}, false, err
 	}
+	values, err := a.Settings.Values(ctx)
+	if err != nil {
+		return Run{}, false, err
+	}
 	now := a.World.Now()
 	r := Run{
-		ID: a.World.NewID(), Status: run.Queued, InitiatorID: by.ID, ConfigurationID: req.ConfigurationID, TaskID: req.task,
+		ID: a.World.NewID(), Privacy: values.Privacy, Status: run.Queued, InitiatorID: by.ID, ConfigurationID: req.ConfigurationID, TaskID: req.task,
 		PredecessorID: req.Predecessor, Invocation: work.invoked, Subject: work.subject, Forced: orEmpty(req.Forced),
 		SkillAllowList: work.set.allowList(held), CallerTools: req.AllowedTools, Pins: composed.pins,
 		Notices: append(orEmpty(taken.notices), composed.notices...), MaxIterations: max(req.MaxIterations, 0), CreatedAt: now,
@@ -51,7 +55,7 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, c library.Configurati
 	if taken.from != nil {
 		made.Updates = append(made.Updates, taken.unchanged())
 	}
-	out, err := change.One(ctx, a.Store, made)
+	out, err := a.apply(ctx, r.Privacy, made)
 	if err != nil || !out.Applied {
 		return Run{}, false, err
 	}
@@ -81,7 +85,8 @@ func (a *Agent) born(by actor.Actor, r *Run, req asked, set lineup, stop stopped
 	if err != nil {
 		return change.Change{}, fault.Wrap(fault.Internal, err, "storing the request")
 	}
-	c.Events = append([]run.Event{{Kind: run.EventStarted, At: now}}, noticeEvents(now, r.Notices)...)
+	started := withWords(run.Event{Kind: run.EventStarted, At: now}, run.Content{Messages: req.Messages})
+	c.Events = append([]run.Event{started}, noticeEvents(now, r.Notices)...)
 	c.Audit = []audit.Entry{req.audited(audit.Record(a.World, by, audit.RunStarted).InRun(r.ID), set)}
 	c.Inserts = []change.Insert{{Table: runsTable, Row: r.row(runRequest.To(string(request)))}}
 	c.Ring = []change.Topic{change.QueueTopic}
@@ -102,7 +107,7 @@ func (r *Run) row(request change.Value) []change.Value {
 		runAllowList.To(r.SkillAllowList), runCallerTools.To(r.CallerTools), runPins.To(r.Pins), runNotices.To(orEmpty(r.Notices)),
 		runProgress.To(nil), runHighlight.To(nil), runMaxIterations.To(r.MaxIterations),
 		runSuspension.To(0), runTurnDigest.To(""), request, runState.Null(),
-		runLeaseOwner.To(""), runLeaseUntil.Null(), runAttempts.To(0), runNotBefore.Null(), runFence.To(nil), runUsage.To(Usage{}),
+		runLeaseOwner.To(""), runLeaseUntil.Null(), runAttempts.To(0), runNotBefore.Null(), runFence.To(nil), runUsage.To(Usage{}), runPrivacy.To(r.Privacy),
 		runCreatedAt.To(r.CreatedAt), runStartedAt.Null(), runFinishedAt.Maybe(r.FinishedAt),
 	}
 }

@@ -80,7 +80,7 @@ func (a *Agent) rescue(ctx context.Context, r Run, givenBack bool) error {
 	c.Run, c.Deletes = r.ID, []change.Delete{textGone(r.ID)}
 	c.Updates[0].Table, c.Updates[0].ID = runsTable, r.ID
 	c.Updates[0].If = []change.Value{runStatus.Is(run.Running), runLeaseOwner.Is(r.LeaseOwner), runLeaseUntil.Maybe(r.LeaseUntil)}
-	_, err = change.One(ctx, a.Store, c)
+	_, err = a.apply(ctx, r.Privacy, c)
 	return err
 }
 

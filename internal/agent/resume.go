@@ -150,6 +150,7 @@ func (s *segment) deny(ctx context.Context, at int, c prompt.Call, given Given) 
 		fields["reason"] = string(given.Reason)
 	}
 	step := s.event(run.EventToolCall, run.EventData{Tool: c.Tool, Call: at, IsError: true, Token: tokenDenied})
+	step = withWords(step, called(c, errorText(fields)))
 	if err := s.write(ctx, nil, change.Change{Events: []run.Event{step}}); err != nil {
 		return err
 	}

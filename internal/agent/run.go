@@ -53,6 +53,8 @@ type Run struct {
 	Fence      *Fence
 	Events     int // how many events there are: the next sequence
 	Usage      Usage
+	// Privacy is the level it began with; what is in force by now may be stricter.
+	Privacy    run.Privacy
 	CreatedAt  time.Time
 	StartedAt  *time.Time
 	FinishedAt *time.Time

@@ -73,20 +73,30 @@ const unreadablePause = 10 * time.Second
 // lease, which it renews. It returns errLeaseLost when the run is not this segment's
 // any more; then nothing of the change is stored.
 func (s *segment) write(ctx context.Context, set []change.Value, rest change.Change) error {
-	until, err := s.agent.leaseUntil(ctx)
+	values, err := s.agent.Settings.Values(ctx)
 	if err != nil {
 		return err
 	}
-	return s.guarded(ctx, append(set, runLeaseUntil.To(until)), rest)
+	until := s.agent.World.Now().Add(values.Lease)
+	return s.guardedAt(ctx, values.Privacy, append(set, runLeaseUntil.To(until)), rest)
 }
 
 func (s *segment) guarded(ctx context.Context, set []change.Value, rest change.Change) error {
+	values, err := s.agent.Settings.Values(ctx)
+	if err != nil {
+		return err
+	}
+	return s.guardedAt(ctx, values.Privacy, set, rest)
+}
+
+func (s *segment) guardedAt(ctx context.Context, live run.Privacy, set []change.Value, rest change.Change) error {
 	rest.Run = s.id
 	rest.Updates = append(rest.Updates, change.Update{
 		Table: runsTable, ID: s.id,
 		If:  []change.Value{runStatus.Is(run.Running), runLeaseOwner.Is(s.owner)},
 		Set: set,
 	})
+	rest.Events = s.agent.keptAt(run.Stricter(s.run.Privacy, live), rest.Events)
 	out, err := change.One(ctx, s.agent.Store, rest)
 	if err != nil {
 		return err
@@ -159,7 +169,7 @@ func (s *segment) settle(ctx context.Context, e stopped) error {
 	events := append(e.events, noticeEvents(now, e.notices)...)
 	settled, entry := a.ended(s.initiator, s.id, e.reason)
 	settled.Round = s.round
-	events = append(events, settled)
+	events = append(events, withWords(settled, run.Content{Text: e.answer}))
 	for {
 		err := s.guarded(ctx, set, change.Change{Deletes: []change.Delete{textGone(s.id)}, Events: events, Audit: []audit.Entry{entry}})
 		if !fault.Is(err, fault.Unavailable) {

@@ -148,10 +148,12 @@ func (a *Agent) mayReadTarget(ctx context.Context, by actor.Actor, r Run, p Pend
 
 // Events lists stored events of a run the actor may see.
 func (a *Agent) Events(ctx context.Context, by actor.Actor, id uuid.UUID, after, limit int) ([]run.Event, error) {
-	if _, err := a.View(ctx, by, id); err != nil {
+	r, err := a.View(ctx, by, id)
+	if err != nil {
 		return nil, err
 	}
-	return a.Store.Events(ctx, id, after, limit)
+	events, err := a.Store.Events(ctx, id, after, limit)
+	return shown(by, r, events), err
 }
 
 // followBatch is how many events one read of a follower takes.
@@ -177,7 +179,7 @@ func (a *Agent) Follow(ctx context.Context, by actor.Actor, id uuid.UUID, after 
 				yield(run.Event{}, err)
 				return
 			}
-			for _, e := range events {
+			for _, e := range shown(by, r, events) {
 				if !yield(e, nil) {
 					return
 				}

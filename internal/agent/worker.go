@@ -97,7 +97,7 @@ func (a *Agent) pickUp(ctx context.Context) {
 
 // claim moves a run to running and gives its lease to owner, in one statement that
 // must hit one row; guards narrow it, set and rest are stored in the same transaction.
-// False means that somebody else was first.
+// False means that somebody else was first. The events of rest are stored as they are.
 func (a *Agent) claim(ctx context.Context, id uuid.UUID, t run.Transition, owner string, guards, set []change.Value, rest change.Change) (bool, error) {
 	until, err := a.leaseUntil(ctx)
 	if err != nil {

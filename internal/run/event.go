@@ -25,8 +25,8 @@ const (
 )
 
 // Event is one step of a run as it is stored and streamed. The sequence is the
-// store's. Data holds counts, names and codes (RULES Y1: below the privacy level
-// redacted no content field enters an event).
+// store's. Data holds counts, names and codes; words stand in Content alone, which
+// enters an event from the privacy level redacted up (RULES Y1).
 type Event struct {
 	Sequence   int
 	Kind       EventKind
@@ -34,6 +34,9 @@ type Event struct {
 	DurationMS int
 	At         time.Time
 	Data       EventData
+	Content    *Content // nil when none is kept
+	// Unreadable says that content is kept and cannot be decrypted.
+	Unreadable bool
 }
 
 // EventData is the kinds' fields side by side; a kind uses the ones that its line
@@ -70,6 +73,8 @@ type EventData struct {
 	Code string   `json:"code,omitempty"`
 	Args []string `json:"args,omitempty"`
 	Text string   `json:"text,omitempty"`
+
+	Content bool `json:"content,omitempty"` // the step's content is kept beside it
 }
 
 // Encode is the data as the store keeps it.

@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/internal/change"
-	"github.com/countersign/countersign/internal/run"
 )
 
 // attempts bounds how often a transaction is begun that others were in the way of.
@@ -207,15 +206,16 @@ func (tx transaction) steps(p plan) (change.Outcome, error) {
 			return change.Outcome{Lost: one.table}, errLost
 		}
 	}
-	first, err := tx.events(p.run, p.events)
+	first, err := tx.events(p)
 	if errors.Is(err, errLost) {
 		return change.Outcome{Lost: runs}, err
 	}
 	return change.Outcome{Applied: err == nil, FirstSequence: first}, err
 }
 
-// events numbers events under the lock of their run's row and stores them.
-func (tx transaction) events(id uuid.UUID, events []run.Event) (first int, err error) {
+// events numbers a plan's events under the lock of their run's row and stores them.
+func (tx transaction) events(p plan) (first int, err error) {
+	id, events := p.run, p.events
 	if len(events) == 0 {
 		return 0, nil
 	}
@@ -240,7 +240,7 @@ func (tx transaction) events(id uuid.UUID, events []run.Event) (first int, err e
 			return 0, fmt.Errorf("run_events: %w", err)
 		}
 	}
-	return first, nil
+	return first, tx.words(p.seals, id, first, events)
 }
 
 // rowsAtOnce keeps the parameters of one INSERT below what both databases take.

@@ -146,6 +146,7 @@ var enums = map[string]struct{ folder, kind string }{
 	"runs.status":                {"run", "Status"},
 	"runs.outcome":               {"run", "Outcome"},
 	"runs.termination_reason":    {"run", "Reason"},
+	"runs.privacy_level":         {"run", "Privacy"},
 	"run_events.kind":            {"run", "EventKind"},
 	"audit_entries.event":        {"audit", "Event"},
 	"content_records.table_name": {},

@@ -88,7 +88,7 @@ func (s *Store) toRun(ctx context.Context, row *ent.Run) (agent.Run, error) {
 		Truncated: row.Truncated, Message: row.Message, Answer: s.answer(ctx, row), InitiatorID: row.InitiatorID,
 		ConfigurationID: row.ConfigurationID, TaskID: known(row.TaskID), PredecessorID: known(row.PredecessorID), MaxIterations: row.MaxIterations, Suspension: row.Suspension,
 		TurnDigest: row.TurnDigest, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Attempts: row.Attempts, Events: row.NextSeq,
-		CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt), FinishedAt: utc(row.FinishedAt),
+		Privacy: run.Privacy(row.PrivacyLevel), CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt), FinishedAt: utc(row.FinishedAt),
 	}
 	var bad error
 	field(&bad, &r.Invocation, row.Invocation)
@@ -180,7 +180,7 @@ func (s *Store) Events(ctx context.Context, id uuid.UUID, after, limit int) ([]r
 			return nil, err
 		}
 	}
-	return events, nil
+	return events, s.withWords(ctx, id, events)
 }
 
 // LiveText implements agent.Store.

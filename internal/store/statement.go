@@ -21,6 +21,7 @@ type plan struct {
 	steps  []step
 	run    uuid.UUID
 	events []run.Event
+	seals  *sealer // when events have content
 	audit  []entry
 	rings  []change.Topic
 }
@@ -50,6 +51,12 @@ func (s *Store) planned(c change.Change) (plan, error) {
 	p := plan{change: c, run: c.Run, events: c.Events, rings: slices.Clone(c.Ring)}
 	if len(c.Events) > 0 && c.Run == uuid.Nil {
 		return plan{}, fmt.Errorf("store: a change has %d events and no run", len(c.Events))
+	}
+	if slices.ContainsFunc(c.Events, func(e run.Event) bool { return e.Content != nil }) {
+		var err error
+		if p.seals, err = s.seals(); err != nil {
+			return plan{}, err
+		}
 	}
 	for _, u := range c.Updates {
 		made, err := s.update(u)

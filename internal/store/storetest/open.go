@@ -5,8 +5,11 @@ package storetest
 
 import (
 	"crypto/sha256"
+	"database/sql"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/countersign/countersign/internal/pgtest"
@@ -61,4 +64,51 @@ func Each(t *testing.T, test func(t *testing.T, s *store.Store)) {
 			test(t, OpenAt(t, database.URL(t), store.Options{}))
 		})
 	}
+}
+
+// Everything is all rows of a table as text, as somebody reads them who has the database
+// and not its key.
+func Everything(t testing.TB, at, table string) string {
+	t.Helper()
+	driver, dsn := "postgres", at
+	if path, sqlite := strings.CutPrefix(at, "sqlite:"); sqlite {
+		driver, dsn = "sqlite", path
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	values := make([]any, len(columns))
+	for i := range values {
+		values[i] = new(any)
+	}
+	for rows.Next() {
+		if err := rows.Scan(values...); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range values {
+			switch v := (*v.(*any)).(type) {
+			case []byte:
+				all.Write(v)
+			default:
+				fmt.Fprint(&all, v)
+			}
+			all.WriteByte(0)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
 }
