@@ -9403,7 +9403,7 @@ enum RunOutcome {
   CANCELLED
   """Its worker went away; another picks it up."""
   REQUEUED
-  """Its worker lost its lease and stopped."""
+  """Its worker went away, and it could not be begun again."""
   LEASE_LOST
 }
 

@@ -4160,7 +4160,7 @@ const (
 	RunOutcomeCancelled RunOutcome = "CANCELLED"
 	// Its worker went away; another picks it up.
 	RunOutcomeRequeued RunOutcome = "REQUEUED"
-	// Its worker lost its lease and stopped.
+	// Its worker went away, and it could not be begun again.
 	RunOutcomeLeaseLost RunOutcome = "LEASE_LOST"
 )
 

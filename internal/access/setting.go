@@ -49,6 +49,7 @@ const (
 	auditDays             = "retention.auditDays"
 	runDays               = "retention.runDays"
 	waitingRunDays        = "retention.waitingRunDays"
+	drainTimeout          = "server.drainTimeout"
 	runWait               = "server.runWait"
 	syncMaxFiles          = "sync.maxFiles"
 	syncMaxSeconds        = "sync.maxSeconds"
@@ -90,6 +91,10 @@ var catalogue = []Setting{
 	{
 		Name: waitingRunDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
 		Description: "How long a run waits for a person before it is cancelled; 0 lets it wait for ever.",
+	},
+	{
+		Name: drainTimeout, Kind: IntegerSetting, Default: "10", Min: 0, Max: 3600, Unit: "seconds",
+		Description: "How long a server that shuts down waits for the runs it executes before it gives them back to the others.",
 	},
 	{
 		Name: runWait, Kind: IntegerSetting, Default: "50", Min: 1, Max: 600, Unit: "seconds",
@@ -204,6 +209,7 @@ func (l layers) values() Values {
 		DefaultMaxIterations:  min(l.integer(defaultMaxIterations), ceiling),
 		MaxIterations:         ceiling,
 		Lease:                 l.seconds(leaseSeconds),
+		DrainTimeout:          l.seconds(drainTimeout),
 		RunWait:               l.seconds(runWait),
 		SyncMaxFiles:          l.integer(syncMaxFiles),
 		SyncMax:               l.seconds(syncMaxSeconds),

@@ -27,6 +27,7 @@ type Values struct {
 	MaxIterations         int
 	Lease                 time.Duration
 	RunWait               time.Duration
+	DrainTimeout          time.Duration
 	SyncMaxFiles          int
 	SyncMax               time.Duration
 	Privacy               run.Privacy

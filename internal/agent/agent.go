@@ -67,9 +67,6 @@ type Parts struct {
 	Bell     Bell
 	Log      *slog.Logger
 	Redactor Redactor // of what events keep at the privacy level redacted; nil redacts no secrets
-	// DrainTimeout is how long Work waits for segments under way once it ends; 0 is ten
-	// seconds.
-	DrainTimeout time.Duration
 }
 
 // Agent is the runtime. Its methods are safe for concurrent use.

@@ -160,7 +160,7 @@ func TestWorkerDeath(t *testing.T) {
 			h.ok(err)
 			h.killed(r.ID)
 			r = h.takenOver(1, r.ID)
-			if r.Status != run.Failed || r.Reason != run.ReasonNotRetryable || r.Fence == nil || !strings.Contains(r.Message, "check the record") {
+			if r.Status != run.Failed || r.Outcome != run.OutcomeLeaseLost || r.Reason != run.ReasonNotRetryable || r.Fence == nil || !strings.Contains(r.Message, "check the record") {
 				h.t.Fatalf("%+v", r)
 			}
 			if h.text("hello") != "Hello" || h.revisions("hello") != 2 {
@@ -232,7 +232,7 @@ func TestWorkerDeath(t *testing.T) {
 		each(t, func(h *house) {
 			h.drain()
 			replica := h.later(0)
-			replica.DrainTimeout = time.Millisecond
+			h.setting("server.drainTimeout", "0")
 			ctx, stop := context.WithCancel(context.Background())
 			done := make(chan struct{})
 			go func() { defer close(done); replica.Work(ctx) }()

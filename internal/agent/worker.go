@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,18 +37,23 @@ func (a *Agent) Work(ctx context.Context) {
 		}
 	}
 	a.leave()
-	a.drain()
+	a.drain(context.WithoutCancel(ctx))
 }
 
-// drain waits for the segments that this process executes. Those that outlast its
-// patience are stopped and given back, so that another replica picks them up at once.
-func (a *Agent) drain() {
+// drain waits for the segments that this process executes, as long as
+// server.drainTimeout says. Those that outlast it are stopped and given back, so that
+// another replica picks them up at once.
+func (a *Agent) drain(ctx context.Context) {
+	patience := stopsWithin
+	if values, err := a.Settings.Values(ctx); err == nil {
+		patience = values.DrainTimeout
+	}
 	done := make(chan struct{})
 	go func() { defer close(done); a.busy.Wait() }()
 	select {
 	case <-done:
 		return
-	case <-time.After(cmp.Or(a.DrainTimeout, 10*time.Second)):
+	case <-time.After(patience):
 	}
 	a.mu.Lock()
 	for _, s := range a.segments {
@@ -63,7 +67,8 @@ func (a *Agent) drain() {
 	}
 }
 
-// stopsWithin is how long a segment has to give its run back.
+// stopsWithin is how long a segment has to give its run back, and to end by itself where
+// nobody can read how long it may take.
 const stopsWithin = 10 * time.Second
 
 // pickUp claims what is queued, as far as this process has room.
