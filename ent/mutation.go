@@ -12145,6 +12145,7 @@ type RunMutation struct {
 	turn_digest          *string
 	request              *string
 	state                *string
+	last_input           *string
 	lease_owner          *string
 	lease_until          *time.Time
 	attempts             *int
@@ -13433,6 +13434,55 @@ func (m *RunMutation) ResetState() {
 	delete(m.clearedFields, run.FieldState)
 }
 
+// SetLastInput sets the "last_input" field.
+func (m *RunMutation) SetLastInput(s string) {
+	m.last_input = &s
+}
+
+// LastInput returns the value of the "last_input" field in the mutation.
+func (m *RunMutation) LastInput() (r string, exists bool) {
+	v := m.last_input
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastInput returns the old "last_input" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldLastInput(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastInput is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastInput requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastInput: %w", err)
+	}
+	return oldValue.LastInput, nil
+}
+
+// ClearLastInput clears the value of the "last_input" field.
+func (m *RunMutation) ClearLastInput() {
+	m.last_input = nil
+	m.clearedFields[run.FieldLastInput] = struct{}{}
+}
+
+// LastInputCleared returns if the "last_input" field was cleared in this mutation.
+func (m *RunMutation) LastInputCleared() bool {
+	_, ok := m.clearedFields[run.FieldLastInput]
+	return ok
+}
+
+// ResetLastInput resets all changes to the "last_input" field.
+func (m *RunMutation) ResetLastInput() {
+	m.last_input = nil
+	delete(m.clearedFields, run.FieldLastInput)
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (m *RunMutation) SetLeaseOwner(s string) {
 	m.lease_owner = &s
@@ -14048,7 +14098,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 36)
+	fields := make([]string, 0, 37)
 	if m.status != nil {
 		fields = append(fields, run.FieldStatus)
 	}
@@ -14123,6 +14173,9 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.state != nil {
 		fields = append(fields, run.FieldState)
+	}
+	if m.last_input != nil {
+		fields = append(fields, run.FieldLastInput)
 	}
 	if m.lease_owner != nil {
 		fields = append(fields, run.FieldLeaseOwner)
@@ -14215,6 +14268,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.Request()
 	case run.FieldState:
 		return m.State()
+	case run.FieldLastInput:
+		return m.LastInput()
 	case run.FieldLeaseOwner:
 		return m.LeaseOwner()
 	case run.FieldLeaseUntil:
@@ -14296,6 +14351,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldRequest(ctx)
 	case run.FieldState:
 		return m.OldState(ctx)
+	case run.FieldLastInput:
+		return m.OldLastInput(ctx)
 	case run.FieldLeaseOwner:
 		return m.OldLeaseOwner(ctx)
 	case run.FieldLeaseUntil:
@@ -14501,6 +14558,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetState(v)
+		return nil
+	case run.FieldLastInput:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastInput(v)
 		return nil
 	case run.FieldLeaseOwner:
 		v, ok := value.(string)
@@ -14711,6 +14775,9 @@ func (m *RunMutation) ClearedFields() []string {
 	if m.FieldCleared(run.FieldState) {
 		fields = append(fields, run.FieldState)
 	}
+	if m.FieldCleared(run.FieldLastInput) {
+		fields = append(fields, run.FieldLastInput)
+	}
 	if m.FieldCleared(run.FieldLeaseOwner) {
 		fields = append(fields, run.FieldLeaseOwner)
 	}
@@ -14796,6 +14863,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldState:
 		m.ClearState()
+		return nil
+	case run.FieldLastInput:
+		m.ClearLastInput()
 		return nil
 	case run.FieldLeaseOwner:
 		m.ClearLeaseOwner()
@@ -14900,6 +14970,9 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldState:
 		m.ResetState()
+		return nil
+	case run.FieldLastInput:
+		m.ResetLastInput()
 		return nil
 	case run.FieldLeaseOwner:
 		m.ResetLeaseOwner()

@@ -70,6 +70,8 @@ type Run struct {
 	Request string `json:"-"`
 	// what a suspended run needs to go on, until it settles (RULES R16); encrypted at rest
 	State string `json:"-"`
+	// JSON: who answered which question last, and a digest of what they gave, for whoever sends it twice; encrypted at rest
+	LastInput string `json:"-"`
 	// which worker executes the segment (RULES R6)
 	LeaseOwner string `json:"lease_owner,omitempty"`
 	// after this the segment is lost
@@ -142,7 +144,7 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case run.FieldMaxIterations, run.FieldSuspension, run.FieldAttempts, run.FieldNextSeq:
 			values[i] = new(sql.NullInt64)
-		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage, run.FieldPrivacyLevel:
+		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLastInput, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage, run.FieldPrivacyLevel:
 			values[i] = new(sql.NullString)
 		case run.FieldLeaseUntil, run.FieldNotBefore, run.FieldCreatedAt, run.FieldStartedAt, run.FieldFinishedAt:
 			values[i] = new(sql.NullTime)
@@ -321,6 +323,12 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field state", values[i])
 			} else if value.Valid {
 				_m.State = value.String
+			}
+		case run.FieldLastInput:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field last_input", values[i])
+			} else if value.Valid {
+				_m.LastInput = value.String
 			}
 		case run.FieldLeaseOwner:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -515,6 +523,8 @@ func (_m *Run) String() string {
 	builder.WriteString("request=<sensitive>")
 	builder.WriteString(", ")
 	builder.WriteString("state=<sensitive>")
+	builder.WriteString(", ")
+	builder.WriteString("last_input=<sensitive>")
 	builder.WriteString(", ")
 	builder.WriteString("lease_owner=")
 	builder.WriteString(_m.LeaseOwner)

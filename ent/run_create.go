@@ -349,6 +349,20 @@ func (_c *RunCreate) SetNillableState(v *string) *RunCreate {
 	return _c
 }
 
+// SetLastInput sets the "last_input" field.
+func (_c *RunCreate) SetLastInput(v string) *RunCreate {
+	_c.mutation.SetLastInput(v)
+	return _c
+}
+
+// SetNillableLastInput sets the "last_input" field if the given value is not nil.
+func (_c *RunCreate) SetNillableLastInput(v *string) *RunCreate {
+	if v != nil {
+		_c.SetLastInput(*v)
+	}
+	return _c
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (_c *RunCreate) SetLeaseOwner(v string) *RunCreate {
 	_c.mutation.SetLeaseOwner(v)
@@ -750,6 +764,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.State(); ok {
 		_spec.SetField(run.FieldState, field.TypeString, value)
 		_node.State = value
+	}
+	if value, ok := _c.mutation.LastInput(); ok {
+		_spec.SetField(run.FieldLastInput, field.TypeString, value)
+		_node.LastInput = value
 	}
 	if value, ok := _c.mutation.LeaseOwner(); ok {
 		_spec.SetField(run.FieldLeaseOwner, field.TypeString, value)

@@ -497,6 +497,26 @@ func (_u *RunUpdate) ClearState() *RunUpdate {
 	return _u
 }
 
+// SetLastInput sets the "last_input" field.
+func (_u *RunUpdate) SetLastInput(v string) *RunUpdate {
+	_u.mutation.SetLastInput(v)
+	return _u
+}
+
+// SetNillableLastInput sets the "last_input" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableLastInput(v *string) *RunUpdate {
+	if v != nil {
+		_u.SetLastInput(*v)
+	}
+	return _u
+}
+
+// ClearLastInput clears the value of the "last_input" field.
+func (_u *RunUpdate) ClearLastInput() *RunUpdate {
+	_u.mutation.ClearLastInput()
+	return _u
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (_u *RunUpdate) SetLeaseOwner(v string) *RunUpdate {
 	_u.mutation.SetLeaseOwner(v)
@@ -909,6 +929,12 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.StateCleared() {
 		_spec.ClearField(run.FieldState, field.TypeString)
+	}
+	if value, ok := _u.mutation.LastInput(); ok {
+		_spec.SetField(run.FieldLastInput, field.TypeString, value)
+	}
+	if _u.mutation.LastInputCleared() {
+		_spec.ClearField(run.FieldLastInput, field.TypeString)
 	}
 	if value, ok := _u.mutation.LeaseOwner(); ok {
 		_spec.SetField(run.FieldLeaseOwner, field.TypeString, value)
@@ -1514,6 +1540,26 @@ func (_u *RunUpdateOne) ClearState() *RunUpdateOne {
 	return _u
 }
 
+// SetLastInput sets the "last_input" field.
+func (_u *RunUpdateOne) SetLastInput(v string) *RunUpdateOne {
+	_u.mutation.SetLastInput(v)
+	return _u
+}
+
+// SetNillableLastInput sets the "last_input" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableLastInput(v *string) *RunUpdateOne {
+	if v != nil {
+		_u.SetLastInput(*v)
+	}
+	return _u
+}
+
+// ClearLastInput clears the value of the "last_input" field.
+func (_u *RunUpdateOne) ClearLastInput() *RunUpdateOne {
+	_u.mutation.ClearLastInput()
+	return _u
+}
+
 // SetLeaseOwner sets the "lease_owner" field.
 func (_u *RunUpdateOne) SetLeaseOwner(v string) *RunUpdateOne {
 	_u.mutation.SetLeaseOwner(v)
@@ -1956,6 +2002,12 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.StateCleared() {
 		_spec.ClearField(run.FieldState, field.TypeString)
+	}
+	if value, ok := _u.mutation.LastInput(); ok {
+		_spec.SetField(run.FieldLastInput, field.TypeString, value)
+	}
+	if _u.mutation.LastInputCleared() {
+		_spec.ClearField(run.FieldLastInput, field.TypeString)
 	}
 	if value, ok := _u.mutation.LeaseOwner(); ok {
 		_spec.SetField(run.FieldLeaseOwner, field.TypeString, value)

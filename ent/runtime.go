@@ -169,15 +169,15 @@ func init() {
 	// run.DefaultTurnDigest holds the default value on creation for the turn_digest field.
 	run.DefaultTurnDigest = runDescTurnDigest.Default.(string)
 	// runDescAttempts is the schema descriptor for attempts field.
-	runDescAttempts := runFields[28].Descriptor()
+	runDescAttempts := runFields[29].Descriptor()
 	// run.DefaultAttempts holds the default value on creation for the attempts field.
 	run.DefaultAttempts = runDescAttempts.Default.(int)
 	// runDescPrivacyLevel is the schema descriptor for privacy_level field.
-	runDescPrivacyLevel := runFields[32].Descriptor()
+	runDescPrivacyLevel := runFields[33].Descriptor()
 	// run.DefaultPrivacyLevel holds the default value on creation for the privacy_level field.
 	run.DefaultPrivacyLevel = runDescPrivacyLevel.Default.(string)
 	// runDescNextSeq is the schema descriptor for next_seq field.
-	runDescNextSeq := runFields[33].Descriptor()
+	runDescNextSeq := runFields[34].Descriptor()
 	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
 	run.DefaultNextSeq = runDescNextSeq.Default.(int)
 	runeventFields := schema.RunEvent{}.Fields()

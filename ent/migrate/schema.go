@@ -531,6 +531,7 @@ var (
 		{Name: "turn_digest", Type: field.TypeString, Size: 2147483647, Default: ""},
 		{Name: "request", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "state", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "last_input", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "lease_owner", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "lease_until", Type: field.TypeTime, Nullable: true},
 		{Name: "attempts", Type: field.TypeInt, Default: 0},
@@ -553,13 +554,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_users_initiator",
-				Columns:    []*schema.Column{RunsColumns[35]},
+				Columns:    []*schema.Column{RunsColumns[36]},
 				RefColumns: []*schema.Column{UsersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
 			{
 				Symbol:     "runs_configurations_configuration",
-				Columns:    []*schema.Column{RunsColumns[36]},
+				Columns:    []*schema.Column{RunsColumns[37]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -568,17 +569,17 @@ var (
 			{
 				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1], RunsColumns[32], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[33], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[35]},
+				Columns: []*schema.Column{RunsColumns[36]},
 			},
 			{
 				Name:    "run_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[36]},
+				Columns: []*schema.Column{RunsColumns[37]},
 			},
 			{
 				Name:    "run_invoked_skill_id",
@@ -588,12 +589,12 @@ var (
 			{
 				Name:    "run_lease_until",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[25]},
+				Columns: []*schema.Column{RunsColumns[26]},
 			},
 			{
 				Name:    "run_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[34]},
+				Columns: []*schema.Column{RunsColumns[35]},
 			},
 		},
 	}

@@ -62,6 +62,8 @@ const (
 	FieldRequest = "request"
 	// FieldState holds the string denoting the state field in the database.
 	FieldState = "state"
+	// FieldLastInput holds the string denoting the last_input field in the database.
+	FieldLastInput = "last_input"
 	// FieldLeaseOwner holds the string denoting the lease_owner field in the database.
 	FieldLeaseOwner = "lease_owner"
 	// FieldLeaseUntil holds the string denoting the lease_until field in the database.
@@ -134,6 +136,7 @@ var Columns = []string{
 	FieldTurnDigest,
 	FieldRequest,
 	FieldState,
+	FieldLastInput,
 	FieldLeaseOwner,
 	FieldLeaseUntil,
 	FieldAttempts,
@@ -307,6 +310,11 @@ func ByRequest(opts ...sql.OrderTermOption) OrderOption {
 // ByState orders the results by the state field.
 func ByState(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldState, opts...).ToFunc()
+}
+
+// ByLastInput orders the results by the last_input field.
+func ByLastInput(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLastInput, opts...).ToFunc()
 }
 
 // ByLeaseOwner orders the results by the lease_owner field.

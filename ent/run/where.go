@@ -181,6 +181,11 @@ func State(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldState, v))
 }
 
+// LastInput applies equality check predicate on the "last_input" field. It's identical to LastInputEQ.
+func LastInput(v string) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldLastInput, v))
+}
+
 // LeaseOwner applies equality check predicate on the "lease_owner" field. It's identical to LeaseOwnerEQ.
 func LeaseOwner(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldLeaseOwner, v))
@@ -1759,6 +1764,81 @@ func StateEqualFold(v string) predicate.Run {
 // StateContainsFold applies the ContainsFold predicate on the "state" field.
 func StateContainsFold(v string) predicate.Run {
 	return predicate.Run(sql.FieldContainsFold(FieldState, v))
+}
+
+// LastInputEQ applies the EQ predicate on the "last_input" field.
+func LastInputEQ(v string) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldLastInput, v))
+}
+
+// LastInputNEQ applies the NEQ predicate on the "last_input" field.
+func LastInputNEQ(v string) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldLastInput, v))
+}
+
+// LastInputIn applies the In predicate on the "last_input" field.
+func LastInputIn(vs ...string) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldLastInput, vs...))
+}
+
+// LastInputNotIn applies the NotIn predicate on the "last_input" field.
+func LastInputNotIn(vs ...string) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldLastInput, vs...))
+}
+
+// LastInputGT applies the GT predicate on the "last_input" field.
+func LastInputGT(v string) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldLastInput, v))
+}
+
+// LastInputGTE applies the GTE predicate on the "last_input" field.
+func LastInputGTE(v string) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldLastInput, v))
+}
+
+// LastInputLT applies the LT predicate on the "last_input" field.
+func LastInputLT(v string) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldLastInput, v))
+}
+
+// LastInputLTE applies the LTE predicate on the "last_input" field.
+func LastInputLTE(v string) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldLastInput, v))
+}
+
+// LastInputContains applies the Contains predicate on the "last_input" field.
+func LastInputContains(v string) predicate.Run {
+	return predicate.Run(sql.FieldContains(FieldLastInput, v))
+}
+
+// LastInputHasPrefix applies the HasPrefix predicate on the "last_input" field.
+func LastInputHasPrefix(v string) predicate.Run {
+	return predicate.Run(sql.FieldHasPrefix(FieldLastInput, v))
+}
+
+// LastInputHasSuffix applies the HasSuffix predicate on the "last_input" field.
+func LastInputHasSuffix(v string) predicate.Run {
+	return predicate.Run(sql.FieldHasSuffix(FieldLastInput, v))
+}
+
+// LastInputIsNil applies the IsNil predicate on the "last_input" field.
+func LastInputIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldLastInput))
+}
+
+// LastInputNotNil applies the NotNil predicate on the "last_input" field.
+func LastInputNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldLastInput))
+}
+
+// LastInputEqualFold applies the EqualFold predicate on the "last_input" field.
+func LastInputEqualFold(v string) predicate.Run {
+	return predicate.Run(sql.FieldEqualFold(FieldLastInput, v))
+}
+
+// LastInputContainsFold applies the ContainsFold predicate on the "last_input" field.
+func LastInputContainsFold(v string) predicate.Run {
+	return predicate.Run(sql.FieldContainsFold(FieldLastInput, v))
 }
 
 // LeaseOwnerEQ applies the EQ predicate on the "lease_owner" field.

@@ -42,6 +42,7 @@ func (Run) Fields() []ent.Field {
 		text("turn_digest", "of the pending calls, while the run waits"),
 		sealed("request", "what was asked, until the run settles (RULES R16)"),
 		sealed("state", "what a suspended run needs to go on, until it settles (RULES R16)"),
+		sealed("last_input", "JSON: who answered which question last, and a digest of what they gave, for whoever sends it twice"),
 		maybe("lease_owner", "which worker executes the segment (RULES R6)"),
 		maybeMoment("lease_until", "after this the segment is lost"),
 		number("attempts", "how often its segment was begun again (RULES R8)"),

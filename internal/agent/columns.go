@@ -51,6 +51,7 @@ var (
 	runTurnDigest    = change.Text[string](runsTable, "turn_digest")
 	runRequest       = change.Sealed(runsTable, "request")
 	runState         = change.Sealed(runsTable, "state")
+	runLastInput     = change.Sealed(runsTable, "last_input")
 	runLeaseOwner    = change.Text[string](runsTable, "lease_owner")
 	runLeaseUntil    = change.Time(runsTable, "lease_until")
 	runAttempts      = change.Int(runsTable, "attempts")

@@ -150,7 +150,7 @@ func (a *Agent) claimDecision(ctx context.Context, v *verdict) error {
 		With("approved", v.Approve).With("reason", v.Reason).With("turnDigest", v.TurnDigest)
 	guards := []change.Value{runSuspension.Is(v.state.Suspension), runTurnDigest.Is(v.TurnDigest)}
 	v.state.Given = &Given{Approve: v.Approve, Reason: v.Reason, By: v.by.ID}
-	won, err := a.claimAnswer(ctx, run.Decide, v, owner, guards,
+	won, err := a.claimAnswer(ctx, run.Decide, v, owner, guards, nil,
 		change.Change{Events: []run.Event{event}, Audit: []audit.Entry{entry}})
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (a *Agent) claimDecision(ctx context.Context, v *verdict) error {
 // claimAnswer claims a waiting run for the segment that goes on with an answer. The
 // answer is stored with what it answers: a segment that dies with its worker begins
 // again from there (RULES R8).
-func (a *Agent) claimAnswer(ctx context.Context, t run.Transition, v *verdict, owner string, guards []change.Value, rest change.Change) (bool, error) {
+func (a *Agent) claimAnswer(ctx context.Context, t run.Transition, v *verdict, owner string, guards, set []change.Value, rest change.Change) (bool, error) {
 	state, err := encode(v.state)
 	if err != nil {
 		return false, err
@@ -173,7 +173,7 @@ func (a *Agent) claimAnswer(ctx context.Context, t run.Transition, v *verdict, o
 	if rest.Events, err = a.kept(ctx, v.run.Privacy, rest.Events); err != nil {
 		return false, err
 	}
-	return a.claim(ctx, v.run.ID, t, owner, guards, []change.Value{runState.To(state), runAttempts.To(0)}, rest)
+	return a.claim(ctx, v.run.ID, t, owner, guards, append(set, runState.To(state), runAttempts.To(0)), rest)
 }
 
 // lostClaim says who was faster. Whoever sent the same decision twice at once was

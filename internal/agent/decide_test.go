@@ -465,53 +465,6 @@ func TestAllowListAtResume(t *testing.T) {
 	})
 }
 
-func TestInput(t *testing.T) {
-	each(t, func(h *house) {
-		t := h.t
-		h.model.says(calls("ask_choice", `{"question":"Which?","options":["a","b"]}`))
-		r := h.start(h.admin, h.plain())
-		card, err := h.agent.Card(context.Background(), h.admin, r)
-		h.ok(err)
-		if card.Input == nil || card.Input.Tool != "ask_choice" {
-			t.Fatalf("%+v", card)
-		}
-		submit := func(digest, values string) error {
-			_, err := h.agent.SubmitInput(context.Background(), h.admin, agent.Input{Run: r.ID, TurnDigest: digest, Values: []byte(values)})
-			return err
-		}
-		for name, values := range map[string]string{
-			"an option that was not offered": `{"choice":"c"}`,
-			"a key that was not asked for":   `{"choice":"a","more":1}`,
-			"nothing":                        `{}`,
-		} {
-			t.Run("R13 "+name+" is refused and consumes nothing", func(t *testing.T) {
-				refusal, ok := fault.AsRefusal(submit(r.TurnDigest, values))
-				if !ok || refusal.Code != fault.InputInvalid {
-					t.Errorf("got %v", refusal)
-				}
-				if now := h.settled(r.ID); now.Status != run.WaitingForInput || now.Events != r.Events {
-					t.Errorf("the run is %s", now.Status)
-				}
-			})
-		}
-		t.Run("R19 an answer to another question is refused", func(t *testing.T) {
-			if refusal, ok := fault.AsRefusal(submit(strings.Repeat("0", 64), `{"choice":"a"}`)); !ok || refusal.Code != fault.StaleTurn {
-				t.Errorf("got %v", refusal)
-			}
-		})
-		t.Run("R13 an answer that fits lets the run go on with it", func(t *testing.T) {
-			h.ok(submit(r.TurnDigest, `{"choice":"a"}`))
-			if done := h.settled(r.ID); done.Status != run.Completed {
-				t.Errorf("%s", done.Status)
-			}
-			messages := h.model.asked(1).Messages
-			if last := messages[len(messages)-1].Text; last != `{"choice":"a"}` {
-				t.Errorf("the model read %q", last)
-			}
-		})
-	})
-}
-
 func TestCancel(t *testing.T) {
 	t.Run("R10 R2 a cancel aborts the model call, and the late answer is discarded", func(t *testing.T) {
 		each(t, func(h *house) {

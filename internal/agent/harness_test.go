@@ -83,18 +83,29 @@ func twice(t *testing.T, test func(h *house, replicas [2]*agent.Agent)) {
 			url, rings := database.URL(t), &live.Hub{}
 			first, second := storetest.OpenAt(t, url, store.Options{Bell: rings}), storetest.OpenAt(t, url, store.Options{Bell: rings})
 			h := build(t, first, rings, first, world.Real())
-			other := h.parts
-			people := &access.Access{Store: second, World: world.Real()}
-			other.Store, other.People, other.Settings, other.Content = second, people, people, content.New(second, world.Real())
-			other.Skills = &library.Library{Store: second, World: world.Real(), Accounts: people}
-			replica := agent.New(other)
-			ctx, stop := context.WithCancel(context.Background())
-			done := make(chan struct{})
-			go func() { defer close(done); replica.Work(ctx) }()
-			t.Cleanup(func() { stop(); <-done })
+			replica := h.second(second, second, nil)
 			test(h, [2]*agent.Agent{h.agent, replica})
 		})
 	}
+}
+
+// second is another replica with a store of its own, which writes through applied, and
+// models of its own if there are any.
+func (h *house) second(s *store.Store, applied agent.Store, models agent.Models) *agent.Agent {
+	h.t.Helper()
+	other := h.parts
+	people := &access.Access{Store: s, World: world.Real()}
+	other.Store, other.People, other.Settings, other.Content = applied, people, people, content.New(s, world.Real())
+	other.Skills = &library.Library{Store: s, World: world.Real(), Accounts: people}
+	if models != nil {
+		other.Models = models
+	}
+	replica := agent.New(other)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); replica.Work(ctx) }()
+	h.t.Cleanup(func() { stop(); <-done })
+	return replica
 }
 
 // build furnishes a house; the runtime writes through applied, which may be a store

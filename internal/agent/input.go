@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 
@@ -40,12 +42,20 @@ func (a *Agent) SubmitInput(ctx context.Context, by actor.Actor, in Input) (Run,
 		return Run{}, err
 	}
 	v := &verdict{Decision: Decision{Run: in.Run, TurnDigest: in.TurnDigest, Approve: true}, by: by, run: r}
+	if same, err := a.submitted(ctx, by, in); err != nil {
+		return Run{}, err
+	} else if same {
+		return a.Store.Run(ctx, in.Run)
+	}
 	if r.Status != run.WaitingForInput {
 		return Run{}, a.auditDecisionRefusal(ctx, v, fault.Refuse(fault.NotWaiting, "the run does not wait for input; it is %s", r.Status))
 	}
 	for _, check := range inputChecks {
 		err := check(ctx, a, v)
 		if overtaken, reread := a.overtaken(ctx, v, err); overtaken || reread != nil {
+			if same, unread := a.submitted(ctx, by, in); same && unread == nil {
+				return a.Store.Run(ctx, in.Run)
+			}
 			return a.afterwards(ctx, v, reread)
 		}
 		if err != nil {
@@ -59,9 +69,30 @@ func (a *Agent) SubmitInput(ctx context.Context, by actor.Actor, in Input) (Run,
 		return Run{}, err
 	}
 	if err := a.claimInput(ctx, v, in.Values); err != nil {
-		return Run{}, a.auditDecisionRefusal(ctx, v, err)
+		same, unread := a.submitted(ctx, by, in)
+		if unread != nil {
+			return Run{}, unread
+		}
+		if !same {
+			return Run{}, a.auditDecisionRefusal(ctx, v, err)
+		}
 	}
 	return a.Store.Run(ctx, in.Run)
+}
+
+// submitted reports whether this very answer was taken before: who sends it twice gets
+// the first result, as with a decision. Only the newest answer of a run is known.
+func (a *Agent) submitted(ctx context.Context, by actor.Actor, in Input) (bool, error) {
+	last, err := a.Store.LastInput(ctx, in.Run)
+	if _, unreadable := fault.AsRefusal(err); unreadable || fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil && last == submission(by, in), err
+}
+
+func submission(by actor.Actor, in Input) Submitted {
+	sum := sha256.Sum256(run.CanonicalJSON(in.Values))
+	return Submitted{TurnDigest: in.TurnDigest, By: by.ID, Values: hex.EncodeToString(sum[:])}
 }
 
 // mayAnswer: a question is its initiator's; somebody else answers it with the grant
@@ -80,9 +111,13 @@ func (a *Agent) claimInput(ctx context.Context, v *verdict, values json.RawMessa
 	}}
 	event = withWords(event, run.Content{Values: values})
 	entry := audit.Record(a.World, v.by, audit.RunDecided).InRun(v.run.ID).With("input", true).With("turnDigest", v.TurnDigest)
+	sent, err := encode(submission(v.by, Input{TurnDigest: v.TurnDigest, Values: values}))
+	if err != nil {
+		return err
+	}
 	guards := []change.Value{runSuspension.Is(v.state.Suspension), runTurnDigest.Is(v.TurnDigest)}
 	v.state.Given = &Given{Approve: true, By: v.by.ID, Values: run.CanonicalJSON(values)}
-	won, err := a.claimAnswer(ctx, run.Answer, v, owner, guards,
+	won, err := a.claimAnswer(ctx, run.Answer, v, owner, guards, []change.Value{runLastInput.To(sent)},
 		change.Change{Events: []run.Event{event}, Audit: []audit.Entry{entry}})
 	if err != nil {
 		return err

@@ -121,6 +121,14 @@ type Given struct {
 	Values  json.RawMessage `json:"values,omitempty"` // of an answered question: the validated input
 }
 
+// Submitted remembers an answer to a question, so that it can be told from another one
+// when it is sent again; what was answered cannot be read off it.
+type Submitted struct {
+	TurnDigest string    `json:"turnDigest"`
+	By         uuid.UUID `json:"by"`
+	Values     string    `json:"values"` // SHA-256 of the canonical values
+}
+
 // Calls are the pending calls as the model made them.
 func (s State) Calls() []prompt.Call {
 	out := make([]prompt.Call, len(s.Pending))
@@ -163,6 +171,8 @@ type Store interface {
 	// STATE_UNREADABLE, and fault.NotFound when it was dropped.
 	Request(ctx context.Context, id uuid.UUID) (Request, error)
 	State(ctx context.Context, id uuid.UUID) (State, error)
+	// LastInput is the newest answer to a question of the run, with the errors of State.
+	LastInput(ctx context.Context, id uuid.UUID) (Submitted, error)
 	// Events lists at most limit events with a sequence above after, in order.
 	Events(ctx context.Context, id uuid.UUID, after, limit int) ([]run.Event, error)
 	// LiveText is what a model is writing, or wrote last, in an open run; the zero value when

@@ -21,10 +21,10 @@ import (
 	"github.com/countersign/countersign/internal/tool"
 )
 
-// plainRun are the columns that a run is read from: its request and state are read
-// on their own, because they are large and sealed.
+// plainRun are the columns that a run is read from: what is sealed and only seldom needed
+// is read on its own.
 var plainRun = slices.DeleteFunc(slices.Clone(entrun.Columns), func(column string) bool {
-	return column == entrun.FieldRequest || column == entrun.FieldState
+	return column == entrun.FieldRequest || column == entrun.FieldState || column == entrun.FieldLastInput
 })
 
 // Run implements agent.Store.
@@ -135,6 +135,11 @@ func (s *Store) State(ctx context.Context, id uuid.UUID) (agent.State, error) {
 	return unsealed[agent.State](ctx, s, id, entrun.FieldState)
 }
 
+// LastInput implements agent.Store.
+func (s *Store) LastInput(ctx context.Context, id uuid.UUID) (agent.Submitted, error) {
+	return unsealed[agent.Submitted](ctx, s, id, entrun.FieldLastInput)
+}
+
 // unsealed reads one sealed JSON column of a run.
 func unsealed[T any](ctx context.Context, s *Store, id uuid.UUID, column string) (T, error) {
 	var none T
@@ -145,10 +150,9 @@ func unsealed[T any](ctx context.Context, s *Store, id uuid.UUID, column string)
 	if len(rows) == 0 {
 		return none, fault.New(fault.NotFound, "There is no such run.")
 	}
-	sealed := rows[0].Request
-	if column == entrun.FieldState {
-		sealed = rows[0].State
-	}
+	sealed := map[string]string{
+		entrun.FieldRequest: rows[0].Request, entrun.FieldState: rows[0].State, entrun.FieldLastInput: rows[0].LastInput,
+	}[column]
 	if sealed == "" {
 		return none, fault.New(fault.NotFound, "The run no longer has a %s.", column)
 	}

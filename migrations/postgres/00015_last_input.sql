@@ -1,0 +1,2 @@
+-- +goose Up
+ALTER TABLE "runs" ADD COLUMN "last_input" text NULL;
