@@ -107,7 +107,8 @@ var (
 	pinWays     = mapping[model.RunPinWay](run.WayAlways, run.WayInvoked, run.WayForced, run.WayLoaded)
 	noticeCodes = mapping[model.RunNoticeCode](run.NoticeIntegritySkipped, run.NoticeDroppedForSize, run.NoticeProcessSkipped, run.NoticeInstructionGone,
 		run.NoticePreviewMoved, run.NoticeSecondApprover, run.NoticeUnreadableProcess,
-		run.NoticePinDetached, run.NoticePinConfiguration, run.NoticeProcessEnded, run.NoticeRequeued, run.NoticeAnswerVoid)
+		run.NoticePinDetached, run.NoticePinConfiguration, run.NoticeProcessEnded, run.NoticeRequeued, run.NoticeAnswerVoid,
+		run.NoticeToolChanged)
 	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventDecision,
 		run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled)
 	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)

@@ -289,11 +289,11 @@ func people() *access.Access {
 	}}}
 }
 
-func noTools(t *testing.T) *tool.Registry {
+func noTools(t *testing.T) *tool.Box {
 	t.Helper()
 	r, err := tool.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return tool.NewBox(r, nil)
 }

@@ -52,7 +52,7 @@ type Rooms struct {
 	Library *library.Library
 	Content *content.Content
 	Agent   Agent
-	Tools   *tool.Registry
+	Tools   *tool.Box
 	Audit   audit.Reader
 	Proofs  *audit.Log
 	Keys    *once.Keys

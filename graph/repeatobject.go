@@ -221,7 +221,11 @@ func (r *Resolver) tool(ctx context.Context, name string) (*model.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, known := r.Rooms.Tools.Spec(name)
+	tools, err := r.Rooms.Tools.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spec, known := tools.Spec(name)
 	if !known {
 		return nil, fault.New(fault.NotFound, "There is no such tool.")
 	}
@@ -233,5 +237,9 @@ func (r *Resolver) toolGroup(ctx context.Context, name string) (*model.ToolGroup
 	if err != nil {
 		return nil, err
 	}
-	return toToolGroup(tool.Group(name), r.Rooms.Tools.Specs(), at), nil
+	tools, err := r.Rooms.Tools.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return toToolGroup(tool.Group(name), tools.Specs(), at), nil
 }

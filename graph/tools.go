@@ -41,7 +41,7 @@ func toTool(s tool.Spec, at switches) *model.Tool {
 	return &model.Tool{
 		Name: s.Name, Title: s.Title, Description: s.Description, Group: string(s.Group), Effect: toolEffects.out(tool.EffectOf(s)),
 		RequiresApproval: tool.ApprovalBound(s, tool.Approvals{}), RequiresInput: s.RequiresInput, AdminOnly: s.AdminOnly || s.Remote, Remote: s.Remote,
-		Enabled: enabled, GroupEnabled: at.group(s.Group), Schema: s.Schema,
+		Blocked: given(s.Blocked), Enabled: enabled, GroupEnabled: at.group(s.Group), Schema: s.Schema,
 	}
 }
 

@@ -20,14 +20,10 @@ func (r *mutationResolver) SetToolEnabled(ctx context.Context, input model.SetTo
 		return nil, err
 	}
 	payload := &model.SetToolEnabledPayload{Refusal: refusal, ClientMutationID: input.ClientMutationID}
-	at, err := r.switches(ctx)
-	if err != nil {
-		return nil, err
+	if refusal == nil {
+		payload.Tool, err = r.tool(ctx, input.Name)
 	}
-	if spec, known := r.Rooms.Tools.Spec(input.Name); known && refusal == nil {
-		payload.Tool = toTool(spec, at)
-	}
-	return payload, nil
+	return payload, err
 }
 
 func (r *mutationResolver) SetToolGroupEnabled(ctx context.Context, input model.SetToolGroupEnabledInput) (*model.SetToolGroupEnabledPayload, error) {
@@ -37,15 +33,10 @@ func (r *mutationResolver) SetToolGroupEnabled(ctx context.Context, input model.
 		return nil, err
 	}
 	payload := &model.SetToolGroupEnabledPayload{Refusal: refusal, ClientMutationID: input.ClientMutationID}
-	if refusal != nil {
-		return payload, nil
+	if refusal == nil {
+		payload.Group, err = r.toolGroup(ctx, input.Name)
 	}
-	at, err := r.switches(ctx)
-	if err != nil {
-		return nil, err
-	}
-	payload.Group = toToolGroup(tool.Group(input.Name), r.Rooms.Tools.Specs(), at)
-	return payload, nil
+	return payload, err
 }
 
 func (r *queryResolver) Tools(ctx context.Context) ([]*model.Tool, error) {
@@ -56,7 +47,11 @@ func (r *queryResolver) Tools(ctx context.Context) ([]*model.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return toolList(r.Rooms.Tools.Specs(), at), nil
+	tools, err := r.Rooms.Tools.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return toolList(tools.Specs(), at), nil
 }
 
 func (r *queryResolver) ExplainTools(ctx context.Context, configurationID string, actorID *string) ([]*model.ToolExplanation, error) {

@@ -35,7 +35,7 @@ type house struct {
 	access  *access.Access
 	content *content.Content
 	library *library.Library
-	tools   *tool.Registry
+	tools   *tool.Box
 	agent   *agent.Agent
 	auth    *auth.Auth
 	proofs  *audit.Log
@@ -78,17 +78,21 @@ func (h *house) furnish() error {
 		}
 	}
 	h.content = content.New(h.store, h.world, hooks...)
-	tools, err := tool.New(builtin.All(h.content)...)
+	shipped, err := tool.New(builtin.All(h.content)...)
 	if err != nil {
 		return err
 	}
-	h.tools = tools
+	h.tools = tool.NewBox(shipped, nil)
 	h.library = &library.Library{
 		Store: h.store, World: h.world, Accounts: h.access,
 		Fetcher: ingest.New(host).Beside(h.config.GitHubHosts...), EnterpriseHosts: h.config.GitHubHosts,
-		KnownTool: func(name string) bool {
+		KnownTool: func(ctx context.Context, name string) (bool, error) {
+			tools, err := h.tools.Now(ctx)
+			if err != nil {
+				return false, err
+			}
 			_, known := tools.Spec(name)
-			return known
+			return known, nil
 		},
 		CheckProvider: func(p library.Provider) error {
 			_, err := models.Open(p)
@@ -97,7 +101,7 @@ func (h *house) furnish() error {
 	}
 	h.agent = agent.New(agent.Parts{
 		Store: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models, Tools: tools, World: h.world, Bell: h.bell, Log: h.log,
+		Models: models, Tools: h.tools, World: h.world, Bell: h.bell, Log: h.log,
 	})
 	return nil
 }

@@ -1236,6 +1236,7 @@ type ComplexityRoot struct {
 
 	Tool struct {
 		AdminOnly        func(childComplexity int) int
+		Blocked          func(childComplexity int) int
 		Description      func(childComplexity int) int
 		Effect           func(childComplexity int) int
 		Enabled          func(childComplexity int) int
@@ -6451,6 +6452,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Tool.AdminOnly(childComplexity), true
+	case "Tool.blocked":
+		if e.ComplexityRoot.Tool.Blocked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Tool.Blocked(childComplexity), true
 	case "Tool.description":
 		if e.ComplexityRoot.Tool.Description == nil {
 			break
@@ -9533,6 +9540,8 @@ enum RunNoticeCode {
   REQUEUED
   """What a decision or an answer rested on changed before it was carried out; the run waits again. The argument says why."""
   ANSWER_VOID
+  """A remote tool is not as it was reviewed any more and is blocked until an administrator has reviewed it again. The argument names it."""
+  TOOL_CHANGED
 }
 
 """What a run consumed, as its provider reports it."""
@@ -11421,6 +11430,8 @@ type Tool {
   remote: Boolean!
   """The installation-wide switch of the tool itself."""
   enabled: Boolean!
+  """Why nobody has a remote tool for now, whatever its switch; null when nothing is wrong with it."""
+  blocked: String
   """The installation-wide switch of its group, without which its own has no effect."""
   groupEnabled: Boolean!
   """The JSON Schema of its arguments."""
@@ -13348,6 +13359,8 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_remote(ctx, field)
 	case "enabled":
 		return ec.fieldContext_Tool_enabled(ctx, field)
+	case "blocked":
+		return ec.fieldContext_Tool_blocked(ctx, field)
 	case "groupEnabled":
 		return ec.fieldContext_Tool_groupEnabled(ctx, field)
 	case "schema":

@@ -2636,6 +2636,8 @@ type Tool struct {
 	Remote bool `json:"remote"`
 	// The installation-wide switch of the tool itself.
 	Enabled bool `json:"enabled"`
+	// Why nobody has a remote tool for now, whatever its switch; null when nothing is wrong with it.
+	Blocked *string `json:"blocked"`
 	// The installation-wide switch of its group, without which its own has no effect.
 	GroupEnabled bool `json:"groupEnabled"`
 	// The JSON Schema of its arguments.
@@ -4092,6 +4094,8 @@ const (
 	RunNoticeCodeRequeued RunNoticeCode = "REQUEUED"
 	// What a decision or an answer rested on changed before it was carried out; the run waits again. The argument says why.
 	RunNoticeCodeAnswerVoid RunNoticeCode = "ANSWER_VOID"
+	// A remote tool is not as it was reviewed any more and is blocked until an administrator has reviewed it again. The argument names it.
+	RunNoticeCodeToolChanged RunNoticeCode = "TOOL_CHANGED"
 )
 
 var AllRunNoticeCode = []RunNoticeCode{
@@ -4107,11 +4111,12 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodeProcessEnded,
 	RunNoticeCodeRequeued,
 	RunNoticeCodeAnswerVoid,
+	RunNoticeCodeToolChanged,
 }
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged:
 		return true
 	}
 	return false

@@ -62,7 +62,7 @@ type Parts struct {
 	Settings Settings
 	Content  content.Reader
 	Models   Models
-	Tools    *tool.Registry
+	Tools    *tool.Box
 	World    world.World
 	Bell     Bell
 	Log      *slog.Logger

@@ -94,6 +94,9 @@ func (s *segment) load(ctx context.Context) error {
 		return err
 	}
 	s.pins, s.notices, s.usage = s.run.Pins, s.run.Notices, s.run.Usage
+	if s.tools, err = a.Tools.Now(ctx); err != nil {
+		return err
+	}
 	if s.initiator, err = a.People.Actor(ctx, s.run.InitiatorID); err != nil {
 		return err
 	}

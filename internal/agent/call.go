@@ -20,6 +20,7 @@ var refusals = map[run.Disposition]string{
 	run.InputRefused:    "A question cannot be asked beside a proposal. Ask it in a later turn.",
 	run.NotExecuted:     "This call was not executed because a proposal of the same turn waits for a decision.",
 	run.OneQuestion:     "Only one question can be asked in a turn.",
+	run.RemoteLimit:     "The calls to other servers that this run may make without a pause are used up. Go on without another.",
 	run.CompletionWaits: "Report completion after the decision: something of this turn waits for the person.",
 }
 
@@ -29,9 +30,9 @@ func (s *segment) refuseCall(ctx context.Context, at int, c prompt.Call, why run
 	var rest change.Change
 	switch why {
 	case run.InvalidArguments:
-		result, _ = s.agent.Tools.Check(c.Tool, c.Arguments)
+		result, _ = s.tools.Check(c.Tool, c.Arguments)
 	case run.NotOffered:
-		denial, _ := s.agent.Tools.Decide(c.Tool, s.offer.situation)
+		denial, _ := s.tools.Decide(c.Tool, s.offer.situation)
 		rest.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.ToolDenied).InRun(s.id).
 			With("denied", []tool.Denial{denial}).With("called", true)}
 	}
@@ -39,9 +40,14 @@ func (s *segment) refuseCall(ctx context.Context, at int, c prompt.Call, why run
 }
 
 // execute runs one call that needs nobody's approval any more and stores its step.
-func (s *segment) execute(ctx context.Context, at int, c prompt.Call) error {
-	if tool.EffectOf(s.spec(c)).Writes() {
-		return s.executeWrite(ctx, at, c)
+// Approved says that somebody approved it.
+func (s *segment) execute(ctx context.Context, at int, c prompt.Call, approved bool) error {
+	spec := s.spec(c)
+	if spec.Remote && !s.countRemote() {
+		return s.refuseCall(ctx, at, c, run.RemoteLimit)
+	}
+	if tool.EffectOf(spec).Writes() {
+		return s.executeWrite(ctx, at, c, approved)
 	}
 	result, took := s.callTool(ctx, c)
 	return s.record(ctx, at, c, result, took, nil, change.Change{})
@@ -50,14 +56,18 @@ func (s *segment) execute(ctx context.Context, at int, c prompt.Call) error {
 // executeWrite runs a write inside its fence: the pending effect is stored and the
 // lease renewed in one statement before the tool runs, and cleared with the step that
 // records the result (RULES R7). A segment that lost its lease stops here (RULES R6).
-func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call) error {
-	fence := &Fence{Tool: c.Tool, Key: s.key(c), At: s.agent.World.Now()}
-	if err := s.write(ctx, []change.Value{runFence.To(fence)}, change.Change{}); err != nil {
+// What nobody approved is in the trail before it is made (RULES C6).
+func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call, approved bool) error {
+	fence, before := &Fence{Tool: c.Tool, Key: s.key(c), At: s.agent.World.Now()}, change.Change{}
+	if !approved {
+		before.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.UnapprovedWrite).InRun(s.id).With("tool", c.Tool)}
+	}
+	if err := s.write(ctx, []change.Value{runFence.To(fence)}, before); err != nil {
 		return err
 	}
 	result, took := s.callTool(ctx, c)
 	clear(s.shown) // the other previews of the turn were made from what this write may have changed
-	rest := change.Change{}
+	rest := change.Change{Events: s.noticed(c, result)}
 	if result.Write != nil {
 		rest.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.WriteExecuted).InRun(s.id).
 			With("tool", c.Tool).With("table", result.Write.Target.Table).With("id", result.Write.Target.ID).
@@ -72,7 +82,7 @@ func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call) error
 func (s *segment) callTool(ctx context.Context, c prompt.Call) (result tool.Result, tookMS int) {
 	w := s.agent.World
 	began := w.Now()
-	answer := s.agent.Tools.Execute(ctx, c.Tool, s.toolCall(c))
+	answer := s.tools.Execute(ctx, c.Tool, s.toolCall(c))
 	if answer.Failure != nil && ctx.Err() == nil {
 		s.agent.Log.Warn("a tool failed",
 			slog.String("run", s.id.String()), slog.String("tool", c.Tool), slog.Any("error", answer.Failure))
@@ -81,7 +91,7 @@ func (s *segment) callTool(ctx context.Context, c prompt.Call) (result tool.Resu
 }
 
 func (s *segment) spec(c prompt.Call) tool.Spec {
-	spec, _ := s.agent.Tools.Spec(c.Tool)
+	spec, _ := s.tools.Spec(c.Tool)
 	return spec
 }
 
@@ -140,7 +150,7 @@ func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool
 // named is a call's tool as its step names it: not at all where no tool has that name,
 // which then is text that the model wrote (RULES Y1).
 func (s *segment) named(c prompt.Call) string {
-	if _, known := s.agent.Tools.Spec(c.Tool); !known {
+	if _, known := s.tools.Spec(c.Tool); !known {
 		return ""
 	}
 	return c.Tool

@@ -157,8 +157,12 @@ func deciderPolicy(ctx context.Context, a *Agent, v *verdict) error {
 	if err != nil {
 		return err
 	}
+	tools, err := a.Tools.Now(ctx)
+	if err != nil {
+		return err
+	}
 	for _, p := range v.state.Pending {
-		if denial, denied := a.Tools.Decide(p.Call.Tool, situation); denied {
+		if denial, denied := tools.Decide(p.Call.Tool, situation); denied {
 			return fault.Refuse(fault.ToolNotAllowed, "%s", denial.Message).With(denial)
 		}
 	}

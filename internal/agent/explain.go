@@ -42,5 +42,9 @@ func (a *Agent) Explain(ctx context.Context, by actor.Actor, configurationID uui
 	if err != nil {
 		return nil, err
 	}
-	return a.Tools.Explain(situation), nil
+	tools, err := a.Tools.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tools.Explain(situation), nil
 }

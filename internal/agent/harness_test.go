@@ -41,6 +41,7 @@ type house struct {
 	parts   agent.Parts
 	agent   *agent.Agent
 	model   *fakeModel
+	remote  *remoteTools
 	admin   actor.Actor
 	source  library.Source
 	config  library.Configuration
@@ -112,7 +113,7 @@ func (h *house) second(s *store.Store, applied agent.Store, models agent.Models)
 // that a test interferes with.
 func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w world.World) *house {
 	t.Helper()
-	h := &house{t: t, store: s, model: &fakeModel{}}
+	h := &house{t: t, store: s, model: &fakeModel{}, remote: &remoteTools{}}
 	host, err := ingest.Memory("acme", "skills", skillFiles)
 	h.ok(err)
 	h.access = &access.Access{Store: s, World: w}
@@ -122,7 +123,7 @@ func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
 	h.parts = agent.Parts{
 		Store: applied, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models{h.model}, Tools: tools, World: w, Bell: rings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Models: models{h.model}, Tools: tool.NewBox(tools, h.remote), World: w, Bell: rings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	h.agent = agent.New(h.parts)
 	ctx, stop := context.WithCancel(context.Background())

@@ -132,7 +132,7 @@ func (s *segment) take(ctx context.Context, turn Turn) (waits bool, err error) {
 		if plan.Calls[i] != run.Execute {
 			err = s.refuseCall(ctx, i, turn.Calls[i], plan.Calls[i])
 		} else {
-			err = s.execute(ctx, i, turn.Calls[i])
+			err = s.execute(ctx, i, turn.Calls[i], false)
 		}
 		if err != nil {
 			return false, err

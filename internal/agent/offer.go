@@ -56,7 +56,7 @@ func (s *segment) resolveOffer(ctx context.Context, set lineup, held []heldPin) 
 	}
 	s.offer = offer{situation: situation}
 	var denied []tool.Denial
-	for _, e := range a.Tools.Explain(situation) {
+	for _, e := range s.tools.Explain(situation) {
 		if e.Denial != nil {
 			denied = append(denied, *e.Denial)
 			continue
@@ -81,7 +81,7 @@ func (s *segment) plan(calls []prompt.Call) run.Plan {
 }
 
 func (s *segment) facts(c prompt.Call) run.Call {
-	tools := s.agent.Tools
+	tools := s.tools
 	if _, denied := tools.Decide(c.Tool, s.offer.situation); denied {
 		return run.Call{Refused: run.NotOffered}
 	}

@@ -108,10 +108,10 @@ func (a *Agent) lost(r Run, segment []run.Event) run.Lost {
 }
 
 func (a *Agent) repeatability(name string) run.Write {
-	spec, known := a.Tools.Spec(name)
+	spec, known := a.Tools.Shipped().Spec(name)
 	switch effect := tool.EffectOf(spec); {
 	case !known || effect == tool.NonIdempotentWrite:
-		return run.Once // RULES G1: an unknown name counts as the worst
+		return run.Once // RULES G1: another server's tool, or an unknown name, counts as the worst
 	case effect.Writes():
 		return run.Repeatable
 	}

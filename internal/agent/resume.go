@@ -53,7 +53,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 		}
 	}
 	for i, c := range state.After {
-		if err := s.afterDecision(ctx, len(state.Pending)+i, c); err != nil {
+		if err := s.afterDecision(ctx, len(state.Pending)+i, c, false); err != nil {
 			return err
 		}
 	}
@@ -129,17 +129,22 @@ func (s *segment) carryOut(ctx context.Context, at int, c prompt.Call, given Giv
 	case !given.Approve:
 		return s.deny(ctx, at, c, given)
 	default:
-		return s.afterDecision(ctx, at, c)
+		return s.afterDecision(ctx, at, c, true)
 	}
 }
 
 // afterDecision runs a call of a turn that waited, if the gates still let it through:
-// the live list may have lost the tool meanwhile (RULES T3).
-func (s *segment) afterDecision(ctx context.Context, at int, c prompt.Call) error {
-	if refused := s.facts(c).Refused; refused != "" {
-		return s.refuseCall(ctx, at, c, refused)
+// the live list may have lost the tool meanwhile (RULES T3), or a remote tool may need
+// an approval by now that the decision did not give (RULES G2).
+func (s *segment) afterDecision(ctx context.Context, at int, c prompt.Call, approved bool) error {
+	facts := s.facts(c)
+	switch {
+	case facts.Refused != "":
+		return s.refuseCall(ctx, at, c, facts.Refused)
+	case facts.ApprovalBound && !approved:
+		return s.refuseCall(ctx, at, c, run.NotExecuted)
 	}
-	return s.execute(ctx, at, c)
+	return s.execute(ctx, at, c, approved)
 }
 
 // deny gives the model the fixed result of a denial: who declined, and for a write the

@@ -32,7 +32,9 @@ type segment struct {
 	initiator     actor.Actor
 	configuration library.Configuration
 	model         Model
+	tools         *tool.Registry // the tools there were when the segment began
 	offer         offer
+	remoteCalls   int
 	pins          run.Pins
 	held          []heldPin // pins with their texts, as last checked
 	notices       []run.Notice

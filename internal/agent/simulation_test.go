@@ -123,7 +123,7 @@ func (s *simulation) boot() *machine {
 	tools, err := tool.New(builtin.All(records)...)
 	s.ok(err)
 	parts := s.agent.Parts
-	parts.Store, parts.Content, parts.Tools, parts.Models = m.mortal, records, tools, seeded{s}
+	parts.Store, parts.Content, parts.Tools, parts.Models = m.mortal, records, tool.NewBox(tools, nil), seeded{s}
 	m.agent = agent.New(parts)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

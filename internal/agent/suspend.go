@@ -25,7 +25,7 @@ func (s *segment) suspend(ctx context.Context, t run.Transition, pending, after 
 		state.Pending = append(state.Pending, s.card(ctx, c))
 	}
 	if t.To == run.WaitingForInput {
-		schema, err := s.agent.Tools.InputSchema(ctx, pending[0].Tool, s.toolCall(pending[0]))
+		schema, err := s.tools.InputSchema(ctx, pending[0].Tool, s.toolCall(pending[0]))
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (s *segment) card(ctx context.Context, c prompt.Call) Pending {
 		p.Failed = true
 		s.agent.Log.Warn("a preview failed", slog.String("run", s.id.String()), slog.String("tool", c.Tool), slog.Any("error", err))
 	}
-	target, has, err := s.agent.Tools.PendingTarget(ctx, c.Tool, s.toolCall(c))
+	target, has, err := s.tools.PendingTarget(ctx, c.Tool, s.toolCall(c))
 	if err == nil && has {
 		p.Target = &target
 	}
@@ -82,7 +82,7 @@ func (s *segment) preview(ctx context.Context, c prompt.Call) ([]string, error) 
 	if tool.DeclaredWrite(s.spec(c)) {
 		call := s.toolCall(c)
 		call.Basis = tool.Basis{}
-		lines, err := s.agent.Tools.Preview(ctx, c.Tool, call)
+		lines, err := s.tools.Preview(ctx, c.Tool, call)
 		if err == nil {
 			s.shown[s.key(c)] = call.Basis
 		}

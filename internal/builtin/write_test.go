@@ -44,8 +44,9 @@ func TestEveryTool(t *testing.T) {
 			continue
 		}
 		t.Run("C6 "+spec.Name+" always needs an approval and is off until switched on", func(t *testing.T) {
-			everything := tool.Approvals{RemoteFree: map[string]bool{spec.Name: true}}
-			if !tool.DeclaredWrite(spec) || !tool.ApprovalBound(spec, everything) || !spec.OffByDefault || spec.Group != tool.GroupContentWrite {
+			freed := spec
+			freed.Freed = true
+			if !tool.DeclaredWrite(spec) || !tool.ApprovalBound(freed, tool.Approvals{}) || !spec.OffByDefault || spec.Group != tool.GroupContentWrite {
 				t.Errorf("declared as %+v", spec)
 			}
 		})

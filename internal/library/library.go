@@ -52,7 +52,7 @@ type Library struct {
 	// CheckProvider refuses a provider whose settings no client could use; nil accepts all.
 	CheckProvider func(Provider) error
 	// KnownTool tells the tools that exist; nil knows all.
-	KnownTool func(name string) bool
+	KnownTool func(ctx context.Context, name string) (bool, error)
 
 	mu      sync.Mutex
 	running map[uuid.UUID]context.CancelFunc // syncs of this process, by source

@@ -1,6 +1,7 @@
 package library_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -305,7 +306,7 @@ func TestToolSwitches(t *testing.T) {
 	onBoth(t, func(t *testing.T, setUp func(*testing.T) *fixture) {
 		t.Run("T7 an administrator switches tools for the whole installation, audited when it changes", func(t *testing.T) {
 			f := setUp(t)
-			f.KnownTool = func(name string) bool { return name == "update_element" }
+			f.KnownTool = func(_ context.Context, name string) (bool, error) { return name == "update_element", nil }
 			for _, enabled := range []bool{true, true, false, true} {
 				f.ok(f.SetToolEnabled(f.ctx, f.admin, "update_element", enabled))
 				switches, err := f.ToolSwitches(f.ctx)

@@ -23,8 +23,14 @@ func (l *Library) SetToolEnabled(ctx context.Context, by actor.Actor, name strin
 	if err != nil {
 		return err
 	}
-	if l.KnownTool != nil && !l.KnownTool(name) {
-		return fault.New(fault.NotFound, "There is no tool %q.", name)
+	if l.KnownTool != nil {
+		known, err := l.KnownTool(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return fault.New(fault.NotFound, "There is no tool %q.", name)
+		}
 	}
 	return l.retried(ctx, "the tool's switch", func() (change.Change, error) {
 		switches, err := l.Store.ToolSwitches(ctx)

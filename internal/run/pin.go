@@ -105,6 +105,7 @@ const (
 	NoticeProcessEnded      NoticeCode = "PROCESS_ENDED"
 	NoticeRequeued          NoticeCode = "REQUEUED"
 	NoticeAnswerVoid        NoticeCode = "ANSWER_VOID"
+	NoticeToolChanged       NoticeCode = "TOOL_CHANGED"
 )
 
 // Notice is a code with arguments; the text is the client's.

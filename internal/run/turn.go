@@ -36,6 +36,7 @@ const (
 	InputRefused     Disposition = "input_refused_beside_approval"
 	NotExecuted      Disposition = "not_executed_while_proposal_waits"
 	OneQuestion      Disposition = "one_question_per_turn"
+	RemoteLimit      Disposition = "remote_calls_used_up" // RULES G8
 	CompletionWaits  Disposition = "report_completion_after_decision"
 )
 

@@ -18,10 +18,9 @@ func EffectOf(s Spec) Effect {
 // R14 call a write, and what no switch frees from approval (RULES C6).
 func DeclaredWrite(s Spec) bool { return !s.Remote && EffectOf(s).Writes() }
 
-// Approvals are an operator's choices on what needs an approval, both by tool name.
+// Approvals are an operator's choices on what needs an approval, by tool name.
 type Approvals struct {
-	RemoteFree map[string]bool // remote tools whose operator switched their approval off
-	Reads      map[string]bool // reads that are approval-bound because someone configured them so
+	Reads map[string]bool // reads that are approval-bound because someone configured them so
 }
 
 // approvalRules is G2, one reason a line. The order does not matter: any of them
@@ -31,7 +30,7 @@ var approvalRules = []struct {
 	binds func(Spec, Approvals) bool
 }{
 	{"it is declared so", func(s Spec, _ Approvals) bool { return s.RequiresApproval }},
-	{"it is remote", func(s Spec, a Approvals) bool { return s.Remote && !a.RemoteFree[s.Name] }},
+	{"it is remote", func(s Spec, _ Approvals) bool { return s.Remote && !s.Freed }},
 	{"it writes", func(s Spec, _ Approvals) bool { return DeclaredWrite(s) }},
 	{"it is configured so", func(s Spec, a Approvals) bool { return !EffectOf(s).Writes() && a.Reads[s.Name] }},
 }

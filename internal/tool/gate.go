@@ -3,6 +3,7 @@ package tool
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Gate names the reason for which a tool is not available (RULES T6).
@@ -83,18 +84,19 @@ var gates = []struct {
 	fails   func(Spec, Situation) bool
 	message string
 }{
-	{GateDisabled, func(s Spec, at Situation) bool { return !switchedOn(s, at) }, "%s is switched off in this installation"},
-	{GateAdminOnly, func(s Spec, at Situation) bool { return (s.AdminOnly || s.Remote) && !at.Administrator }, "only administrators may use %s"},
+	{GateDisabled, func(s Spec, at Situation) bool { return !switchedOn(s, at) }, "{tool} is switched off in this installation"},
+	{GateDisabled, func(s Spec, _ Situation) bool { return s.Blocked != "" }, "{tool} is blocked: {why}"},
+	{GateAdminOnly, func(s Spec, at Situation) bool { return (s.AdminOnly || s.Remote) && !at.Administrator }, "only administrators may use {tool}"},
 	{GateConfigurationGroup, func(s Spec, at Situation) bool {
 		return at.ConfigurationGroups != nil && !slices.Contains(at.ConfigurationGroups, s.Group)
-	}, "the configuration does not allow the group of %s"},
+	}, "the configuration does not allow the group of {tool}"},
 	{GateSkillList, func(s Spec, at Situation) bool {
 		return at.SkillList != nil && !slices.Contains(at.SkillList, s.Name)
-	}, "the skills of this run do not grant %s"},
+	}, "the skills of this run do not grant {tool}"},
 	{GateSkillList, func(s Spec, at Situation) bool {
 		return at.CallerList != nil && !slices.Contains(at.CallerList, s.Name)
-	}, "whoever started this run left out %s"},
-	{GateTrustZone, func(s Spec, at Situation) bool { return s.DataClass > ceilings[at.Zone] }, "%s may return data that must not reach this model's provider"},
+	}, "whoever started this run left out {tool}"},
+	{GateTrustZone, func(s Spec, at Situation) bool { return s.DataClass > ceilings[at.Zone] }, "{tool} may return data that must not reach this model's provider"},
 }
 
 // switchedOn reads the switches: a group that is off takes its tools along, a tool's
@@ -113,7 +115,8 @@ func switchedOn(s Spec, at Situation) bool {
 func Decide(s Spec, at Situation) (Denial, bool) {
 	for _, g := range gates {
 		if g.fails(s, at) {
-			return Denial{Tool: s.Name, Gate: g.gate, Message: fmt.Sprintf(g.message, s.Name)}, true
+			said := strings.NewReplacer("{tool}", s.Name, "{why}", s.Blocked)
+			return Denial{Tool: s.Name, Gate: g.gate, Message: said.Replace(g.message)}, true
 		}
 	}
 	return Denial{}, false

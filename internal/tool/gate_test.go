@@ -80,6 +80,14 @@ func TestSwitches(t *testing.T) {
 			}
 		})
 	}
+	t.Run("G8 a blocked tool is off whatever its switch, and says why", func(t *testing.T) {
+		blocked := remote
+		blocked.Blocked = "its definition changed"
+		d, denied := Decide(blocked, Situation{Tools: map[string]bool{"c": true}, Administrator: true})
+		if want := (Denial{Tool: "c", Gate: GateDisabled, Message: "c is blocked: its definition changed"}); !denied || d != want {
+			t.Errorf("got %+v", d)
+		}
+	})
 	t.Run("G1 a remote tool is for administrators alone", func(t *testing.T) {
 		d, denied := Decide(remote, Situation{Tools: map[string]bool{"c": true}})
 		if !denied || d.Gate != GateAdminOnly {
@@ -159,9 +167,7 @@ func TestEffects(t *testing.T) {
 func TestApprovalBound(t *testing.T) {
 	marked, write, remote, read := named("marked"), named("write"), named("remote"), named("read")
 	marked.RequiresApproval, write.Effect, remote.Remote = true, IdempotentWrite, true
-	everything := Approvals{
-		RemoteFree: map[string]bool{"marked": true, "write": true, "remote": true, "read": true},
-	}
+	freed := func(s Spec) Spec { s.Freed = true; return s }
 	for _, c := range []struct {
 		name string
 		spec Spec
@@ -173,10 +179,10 @@ func TestApprovalBound(t *testing.T) {
 		{"G2 a remote tool is bound", remote, Approvals{}, true},
 		{"G2 a read is free", read, Approvals{}, false},
 		{"G2 a read that is configured so is bound", read, Approvals{Reads: map[string]bool{"read": true}}, true},
-		{"G2 only a remote tool's operator frees it", remote, everything, false},
-		{"C6 nothing frees a shipped write", write, everything, true},
-		{"G2 nothing frees a marked tool", marked, everything, true},
-		{"G2 configuring a remote tool as a read binds nothing that its operator freed", remote, Approvals{RemoteFree: everything.RemoteFree, Reads: map[string]bool{"remote": true}}, false},
+		{"G2 only a remote tool's operator frees it", freed(remote), Approvals{}, false},
+		{"C6 nothing frees a shipped write", freed(write), Approvals{}, true},
+		{"G2 nothing frees a marked tool", freed(marked), Approvals{}, true},
+		{"G2 configuring a remote tool as a read binds nothing that its operator freed", freed(remote), Approvals{Reads: map[string]bool{"remote": true}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := ApprovalBound(c.spec, c.with); got != c.want {

@@ -1,10 +1,13 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Registry holds the tools of an installation and is the one way to call them:
@@ -29,6 +32,10 @@ const (
 	TokenToolFailed       = "tool_failed"
 )
 
+// TokenChanged is the token with which a remote tool answers that it is not as it was
+// reviewed: nothing was called, and it is offered no longer (RULES G8).
+const TokenChanged = "tool_changed"
+
 // New makes a registry. It refuses what would contradict itself later: a name used
 // twice, a schema that cannot be used, a tool that is both approval-bound and
 // input-requiring (RULES G2), a write that cannot say what it is about (RULES G7).
@@ -43,7 +50,31 @@ func New(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
+// with is the registry with more tools behind its own. One that cannot be registered is
+// left out: whoever imports tools checks them first, and a bad one costs only itself.
+// What known compiled is not compiled again.
+func (r *Registry) with(more []Tool, known *Registry) *Registry {
+	out := &Registry{order: slices.Clone(r.order), tools: maps.Clone(r.tools)}
+	for _, t := range more {
+		spec := t.Spec()
+		if was, same := known.tools[spec.Name]; same && bytes.Equal(was.spec.Schema, spec.Schema) {
+			_ = out.enter(t, spec, was.arguments)
+			continue
+		}
+		_ = out.add(t, spec)
+	}
+	return out
+}
+
 func (r *Registry) add(t Tool, spec Spec) error {
+	args, err := CompileSchema(spec.Schema)
+	if err != nil {
+		return err
+	}
+	return r.enter(t, spec, args)
+}
+
+func (r *Registry) enter(t Tool, spec Spec, args Schema) error {
 	if _, taken := r.tools[spec.Name]; taken || spec.Name == "" {
 		return errors.New("a tool needs a name of its own")
 	}
@@ -51,10 +82,6 @@ func (r *Registry) add(t Tool, spec Spec) error {
 		if rule.holds(t, spec) {
 			return errors.New(rule.message)
 		}
-	}
-	args, err := CompileSchema(spec.Schema)
-	if err != nil {
-		return err
 	}
 	r.order = append(r.order, spec.Name)
 	r.tools[spec.Name] = registered{tool: t, spec: spec, arguments: args}

@@ -53,6 +53,12 @@ type Spec struct {
 	RequiresApproval bool // a read that is approval-bound by declaration; writes always are (RULES G2, C6)
 	RequiresInput    bool // suspends for input before it runs (RULES R13)
 	OffByDefault     bool // off until setToolEnabled
+	// Freed says that the operator of a remote tool switched its approval off; it means
+	// nothing for any other (RULES C6).
+	Freed bool
+	// Blocked says why nobody may use a remote tool for now, whatever its switch; empty
+	// when nothing is wrong with it (RULES G8).
+	Blocked string
 	// DataClass is the most sensitive data that the tool's results may hold; the zero
 	// value is what editors work on (RULES T8).
 	DataClass DataClass
