@@ -27,10 +27,13 @@ import (
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
+	"github.com/countersign/countersign/ent/conversation"
+	"github.com/countersign/countersign/ent/conversationentry"
 	"github.com/countersign/countersign/ent/grant"
 	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
+	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
@@ -78,6 +81,10 @@ type Client struct {
 	ContentRecord *ContentRecordClient
 	// ContentRevision is the client for interacting with the ContentRevision builders.
 	ContentRevision *ContentRevisionClient
+	// Conversation is the client for interacting with the Conversation builders.
+	Conversation *ConversationClient
+	// ConversationEntry is the client for interacting with the ConversationEntry builders.
+	ConversationEntry *ConversationEntryClient
 	// Grant is the client for interacting with the Grant builders.
 	Grant *GrantClient
 	// IdempotencyKey is the client for interacting with the IdempotencyKey builders.
@@ -86,6 +93,8 @@ type Client struct {
 	Installation *InstallationClient
 	// IntegrityFailure is the client for interacting with the IntegrityFailure builders.
 	IntegrityFailure *IntegrityFailureClient
+	// OpenPoint is the client for interacting with the OpenPoint builders.
+	OpenPoint *OpenPointClient
 	// Provider is the client for interacting with the Provider builders.
 	Provider *ProviderClient
 	// Revocation is the client for interacting with the Revocation builders.
@@ -144,10 +153,13 @@ func (c *Client) init() {
 	c.Configuration = NewConfigurationClient(c.config)
 	c.ContentRecord = NewContentRecordClient(c.config)
 	c.ContentRevision = NewContentRevisionClient(c.config)
+	c.Conversation = NewConversationClient(c.config)
+	c.ConversationEntry = NewConversationEntryClient(c.config)
 	c.Grant = NewGrantClient(c.config)
 	c.IdempotencyKey = NewIdempotencyKeyClient(c.config)
 	c.Installation = NewInstallationClient(c.config)
 	c.IntegrityFailure = NewIntegrityFailureClient(c.config)
+	c.OpenPoint = NewOpenPointClient(c.config)
 	c.Provider = NewProviderClient(c.config)
 	c.Revocation = NewRevocationClient(c.config)
 	c.Run = NewRunClient(c.config)
@@ -256,41 +268,44 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:              ctx,
-		config:           cfg,
-		Approval:         NewApprovalClient(cfg),
-		Attachment:       NewAttachmentClient(cfg),
-		AuditEntry:       NewAuditEntryClient(cfg),
-		AuditHead:        NewAuditHeadClient(cfg),
-		AuditKey:         NewAuditKeyClient(cfg),
-		AuditRetention:   NewAuditRetentionClient(cfg),
-		AuditTile:        NewAuditTileClient(cfg),
-		AuditTree:        NewAuditTreeClient(cfg),
-		Configuration:    NewConfigurationClient(cfg),
-		ContentRecord:    NewContentRecordClient(cfg),
-		ContentRevision:  NewContentRevisionClient(cfg),
-		Grant:            NewGrantClient(cfg),
-		IdempotencyKey:   NewIdempotencyKeyClient(cfg),
-		Installation:     NewInstallationClient(cfg),
-		IntegrityFailure: NewIntegrityFailureClient(cfg),
-		Provider:         NewProviderClient(cfg),
-		Revocation:       NewRevocationClient(cfg),
-		Run:              NewRunClient(cfg),
-		RunContent:       NewRunContentClient(cfg),
-		RunEvent:         NewRunEventClient(cfg),
-		RunText:          NewRunTextClient(cfg),
-		Session:          NewSessionClient(cfg),
-		Setting:          NewSettingClient(cfg),
-		SignInCode:       NewSignInCodeClient(cfg),
-		Skill:            NewSkillClient(cfg),
-		SkillRevision:    NewSkillRevisionClient(cfg),
-		Snippet:          NewSnippetClient(cfg),
-		Source:           NewSourceClient(cfg),
-		Task:             NewTaskClient(cfg),
-		Token:            NewTokenClient(cfg),
-		ToolGroupSwitch:  NewToolGroupSwitchClient(cfg),
-		ToolSwitch:       NewToolSwitchClient(cfg),
-		User:             NewUserClient(cfg),
+		ctx:               ctx,
+		config:            cfg,
+		Approval:          NewApprovalClient(cfg),
+		Attachment:        NewAttachmentClient(cfg),
+		AuditEntry:        NewAuditEntryClient(cfg),
+		AuditHead:         NewAuditHeadClient(cfg),
+		AuditKey:          NewAuditKeyClient(cfg),
+		AuditRetention:    NewAuditRetentionClient(cfg),
+		AuditTile:         NewAuditTileClient(cfg),
+		AuditTree:         NewAuditTreeClient(cfg),
+		Configuration:     NewConfigurationClient(cfg),
+		ContentRecord:     NewContentRecordClient(cfg),
+		ContentRevision:   NewContentRevisionClient(cfg),
+		Conversation:      NewConversationClient(cfg),
+		ConversationEntry: NewConversationEntryClient(cfg),
+		Grant:             NewGrantClient(cfg),
+		IdempotencyKey:    NewIdempotencyKeyClient(cfg),
+		Installation:      NewInstallationClient(cfg),
+		IntegrityFailure:  NewIntegrityFailureClient(cfg),
+		OpenPoint:         NewOpenPointClient(cfg),
+		Provider:          NewProviderClient(cfg),
+		Revocation:        NewRevocationClient(cfg),
+		Run:               NewRunClient(cfg),
+		RunContent:        NewRunContentClient(cfg),
+		RunEvent:          NewRunEventClient(cfg),
+		RunText:           NewRunTextClient(cfg),
+		Session:           NewSessionClient(cfg),
+		Setting:           NewSettingClient(cfg),
+		SignInCode:        NewSignInCodeClient(cfg),
+		Skill:             NewSkillClient(cfg),
+		SkillRevision:     NewSkillRevisionClient(cfg),
+		Snippet:           NewSnippetClient(cfg),
+		Source:            NewSourceClient(cfg),
+		Task:              NewTaskClient(cfg),
+		Token:             NewTokenClient(cfg),
+		ToolGroupSwitch:   NewToolGroupSwitchClient(cfg),
+		ToolSwitch:        NewToolSwitchClient(cfg),
+		User:              NewUserClient(cfg),
 	}, nil
 }
 
@@ -308,41 +323,44 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:              ctx,
-		config:           cfg,
-		Approval:         NewApprovalClient(cfg),
-		Attachment:       NewAttachmentClient(cfg),
-		AuditEntry:       NewAuditEntryClient(cfg),
-		AuditHead:        NewAuditHeadClient(cfg),
-		AuditKey:         NewAuditKeyClient(cfg),
-		AuditRetention:   NewAuditRetentionClient(cfg),
-		AuditTile:        NewAuditTileClient(cfg),
-		AuditTree:        NewAuditTreeClient(cfg),
-		Configuration:    NewConfigurationClient(cfg),
-		ContentRecord:    NewContentRecordClient(cfg),
-		ContentRevision:  NewContentRevisionClient(cfg),
-		Grant:            NewGrantClient(cfg),
-		IdempotencyKey:   NewIdempotencyKeyClient(cfg),
-		Installation:     NewInstallationClient(cfg),
-		IntegrityFailure: NewIntegrityFailureClient(cfg),
-		Provider:         NewProviderClient(cfg),
-		Revocation:       NewRevocationClient(cfg),
-		Run:              NewRunClient(cfg),
-		RunContent:       NewRunContentClient(cfg),
-		RunEvent:         NewRunEventClient(cfg),
-		RunText:          NewRunTextClient(cfg),
-		Session:          NewSessionClient(cfg),
-		Setting:          NewSettingClient(cfg),
-		SignInCode:       NewSignInCodeClient(cfg),
-		Skill:            NewSkillClient(cfg),
-		SkillRevision:    NewSkillRevisionClient(cfg),
-		Snippet:          NewSnippetClient(cfg),
-		Source:           NewSourceClient(cfg),
-		Task:             NewTaskClient(cfg),
-		Token:            NewTokenClient(cfg),
-		ToolGroupSwitch:  NewToolGroupSwitchClient(cfg),
-		ToolSwitch:       NewToolSwitchClient(cfg),
-		User:             NewUserClient(cfg),
+		ctx:               ctx,
+		config:            cfg,
+		Approval:          NewApprovalClient(cfg),
+		Attachment:        NewAttachmentClient(cfg),
+		AuditEntry:        NewAuditEntryClient(cfg),
+		AuditHead:         NewAuditHeadClient(cfg),
+		AuditKey:          NewAuditKeyClient(cfg),
+		AuditRetention:    NewAuditRetentionClient(cfg),
+		AuditTile:         NewAuditTileClient(cfg),
+		AuditTree:         NewAuditTreeClient(cfg),
+		Configuration:     NewConfigurationClient(cfg),
+		ContentRecord:     NewContentRecordClient(cfg),
+		ContentRevision:   NewContentRevisionClient(cfg),
+		Conversation:      NewConversationClient(cfg),
+		ConversationEntry: NewConversationEntryClient(cfg),
+		Grant:             NewGrantClient(cfg),
+		IdempotencyKey:    NewIdempotencyKeyClient(cfg),
+		Installation:      NewInstallationClient(cfg),
+		IntegrityFailure:  NewIntegrityFailureClient(cfg),
+		OpenPoint:         NewOpenPointClient(cfg),
+		Provider:          NewProviderClient(cfg),
+		Revocation:        NewRevocationClient(cfg),
+		Run:               NewRunClient(cfg),
+		RunContent:        NewRunContentClient(cfg),
+		RunEvent:          NewRunEventClient(cfg),
+		RunText:           NewRunTextClient(cfg),
+		Session:           NewSessionClient(cfg),
+		Setting:           NewSettingClient(cfg),
+		SignInCode:        NewSignInCodeClient(cfg),
+		Skill:             NewSkillClient(cfg),
+		SkillRevision:     NewSkillRevisionClient(cfg),
+		Snippet:           NewSnippetClient(cfg),
+		Source:            NewSourceClient(cfg),
+		Task:              NewTaskClient(cfg),
+		Token:             NewTokenClient(cfg),
+		ToolGroupSwitch:   NewToolGroupSwitchClient(cfg),
+		ToolSwitch:        NewToolSwitchClient(cfg),
+		User:              NewUserClient(cfg),
 	}, nil
 }
 
@@ -374,10 +392,11 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
-		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
-		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
-		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.ContentRevision, c.Conversation, c.ConversationEntry, c.Grant,
+		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.OpenPoint, c.Provider,
+		c.Revocation, c.Run, c.RunContent, c.RunEvent, c.RunText, c.Session, c.Setting,
+		c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token,
+		c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -389,10 +408,11 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
-		c.ContentRevision, c.Grant, c.IdempotencyKey, c.Installation,
-		c.IntegrityFailure, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
-		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
-		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.ContentRevision, c.Conversation, c.ConversationEntry, c.Grant,
+		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.OpenPoint, c.Provider,
+		c.Revocation, c.Run, c.RunContent, c.RunEvent, c.RunText, c.Session, c.Setting,
+		c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token,
+		c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -423,6 +443,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.ContentRecord.mutate(ctx, m)
 	case *ContentRevisionMutation:
 		return c.ContentRevision.mutate(ctx, m)
+	case *ConversationMutation:
+		return c.Conversation.mutate(ctx, m)
+	case *ConversationEntryMutation:
+		return c.ConversationEntry.mutate(ctx, m)
 	case *GrantMutation:
 		return c.Grant.mutate(ctx, m)
 	case *IdempotencyKeyMutation:
@@ -431,6 +455,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Installation.mutate(ctx, m)
 	case *IntegrityFailureMutation:
 		return c.IntegrityFailure.mutate(ctx, m)
+	case *OpenPointMutation:
+		return c.OpenPoint.mutate(ctx, m)
 	case *ProviderMutation:
 		return c.Provider.mutate(ctx, m)
 	case *RevocationMutation:
@@ -2047,6 +2073,320 @@ func (c *ContentRevisionClient) mutate(ctx context.Context, m *ContentRevisionMu
 	}
 }
 
+// ConversationClient is a client for the Conversation schema.
+type ConversationClient struct {
+	config
+}
+
+// NewConversationClient returns a client for the Conversation from the given config.
+func NewConversationClient(c config) *ConversationClient {
+	return &ConversationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `conversation.Hooks(f(g(h())))`.
+func (c *ConversationClient) Use(hooks ...Hook) {
+	c.hooks.Conversation = append(c.hooks.Conversation, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `conversation.Intercept(f(g(h())))`.
+func (c *ConversationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Conversation = append(c.inters.Conversation, interceptors...)
+}
+
+// Create returns a builder for creating a Conversation entity.
+func (c *ConversationClient) Create() *ConversationCreate {
+	mutation := newConversationMutation(c.config, OpCreate)
+	return &ConversationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Conversation entities.
+func (c *ConversationClient) CreateBulk(builders ...*ConversationCreate) *ConversationCreateBulk {
+	return &ConversationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ConversationClient) MapCreateBulk(slice any, setFunc func(*ConversationCreate, int)) *ConversationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ConversationCreateBulk{err: fmt.Errorf("calling to ConversationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ConversationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ConversationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Conversation.
+func (c *ConversationClient) Update() *ConversationUpdate {
+	mutation := newConversationMutation(c.config, OpUpdate)
+	return &ConversationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ConversationClient) UpdateOne(_m *Conversation) *ConversationUpdateOne {
+	mutation := newConversationMutation(c.config, OpUpdateOne, withConversation(_m))
+	return &ConversationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ConversationClient) UpdateOneID(id uuid.UUID) *ConversationUpdateOne {
+	mutation := newConversationMutation(c.config, OpUpdateOne, withConversationID(id))
+	return &ConversationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Conversation.
+func (c *ConversationClient) Delete() *ConversationDelete {
+	mutation := newConversationMutation(c.config, OpDelete)
+	return &ConversationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ConversationClient) DeleteOne(_m *Conversation) *ConversationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ConversationClient) DeleteOneID(id uuid.UUID) *ConversationDeleteOne {
+	builder := c.Delete().Where(conversation.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ConversationDeleteOne{builder}
+}
+
+// Query returns a query builder for Conversation.
+func (c *ConversationClient) Query() *ConversationQuery {
+	return &ConversationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeConversation},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Conversation entity by its id.
+func (c *ConversationClient) Get(ctx context.Context, id uuid.UUID) (*Conversation, error) {
+	return c.Query().Where(conversation.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ConversationClient) GetX(ctx context.Context, id uuid.UUID) *Conversation {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryOwner queries the owner edge of a Conversation.
+func (c *ConversationClient) QueryOwner(_m *Conversation) *UserQuery {
+	query := (&UserClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(conversation.Table, conversation.FieldID, id),
+			sqlgraph.To(user.Table, user.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, conversation.OwnerTable, conversation.OwnerColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryConfiguration queries the configuration edge of a Conversation.
+func (c *ConversationClient) QueryConfiguration(_m *Conversation) *ConfigurationQuery {
+	query := (&ConfigurationClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(conversation.Table, conversation.FieldID, id),
+			sqlgraph.To(configuration.Table, configuration.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, conversation.ConfigurationTable, conversation.ConfigurationColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *ConversationClient) Hooks() []Hook {
+	return c.hooks.Conversation
+}
+
+// Interceptors returns the client interceptors.
+func (c *ConversationClient) Interceptors() []Interceptor {
+	return c.inters.Conversation
+}
+
+func (c *ConversationClient) mutate(ctx context.Context, m *ConversationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ConversationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ConversationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ConversationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ConversationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Conversation mutation op: %q", m.Op())
+	}
+}
+
+// ConversationEntryClient is a client for the ConversationEntry schema.
+type ConversationEntryClient struct {
+	config
+}
+
+// NewConversationEntryClient returns a client for the ConversationEntry from the given config.
+func NewConversationEntryClient(c config) *ConversationEntryClient {
+	return &ConversationEntryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `conversationentry.Hooks(f(g(h())))`.
+func (c *ConversationEntryClient) Use(hooks ...Hook) {
+	c.hooks.ConversationEntry = append(c.hooks.ConversationEntry, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `conversationentry.Intercept(f(g(h())))`.
+func (c *ConversationEntryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ConversationEntry = append(c.inters.ConversationEntry, interceptors...)
+}
+
+// Create returns a builder for creating a ConversationEntry entity.
+func (c *ConversationEntryClient) Create() *ConversationEntryCreate {
+	mutation := newConversationEntryMutation(c.config, OpCreate)
+	return &ConversationEntryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ConversationEntry entities.
+func (c *ConversationEntryClient) CreateBulk(builders ...*ConversationEntryCreate) *ConversationEntryCreateBulk {
+	return &ConversationEntryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ConversationEntryClient) MapCreateBulk(slice any, setFunc func(*ConversationEntryCreate, int)) *ConversationEntryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ConversationEntryCreateBulk{err: fmt.Errorf("calling to ConversationEntryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ConversationEntryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ConversationEntryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ConversationEntry.
+func (c *ConversationEntryClient) Update() *ConversationEntryUpdate {
+	mutation := newConversationEntryMutation(c.config, OpUpdate)
+	return &ConversationEntryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ConversationEntryClient) UpdateOne(_m *ConversationEntry) *ConversationEntryUpdateOne {
+	mutation := newConversationEntryMutation(c.config, OpUpdateOne, withConversationEntry(_m))
+	return &ConversationEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ConversationEntryClient) UpdateOneID(id uuid.UUID) *ConversationEntryUpdateOne {
+	mutation := newConversationEntryMutation(c.config, OpUpdateOne, withConversationEntryID(id))
+	return &ConversationEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ConversationEntry.
+func (c *ConversationEntryClient) Delete() *ConversationEntryDelete {
+	mutation := newConversationEntryMutation(c.config, OpDelete)
+	return &ConversationEntryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ConversationEntryClient) DeleteOne(_m *ConversationEntry) *ConversationEntryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ConversationEntryClient) DeleteOneID(id uuid.UUID) *ConversationEntryDeleteOne {
+	builder := c.Delete().Where(conversationentry.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ConversationEntryDeleteOne{builder}
+}
+
+// Query returns a query builder for ConversationEntry.
+func (c *ConversationEntryClient) Query() *ConversationEntryQuery {
+	return &ConversationEntryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeConversationEntry},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ConversationEntry entity by its id.
+func (c *ConversationEntryClient) Get(ctx context.Context, id uuid.UUID) (*ConversationEntry, error) {
+	return c.Query().Where(conversationentry.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ConversationEntryClient) GetX(ctx context.Context, id uuid.UUID) *ConversationEntry {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryConversation queries the conversation edge of a ConversationEntry.
+func (c *ConversationEntryClient) QueryConversation(_m *ConversationEntry) *ConversationQuery {
+	query := (&ConversationClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(conversationentry.Table, conversationentry.FieldID, id),
+			sqlgraph.To(conversation.Table, conversation.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, conversationentry.ConversationTable, conversationentry.ConversationColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *ConversationEntryClient) Hooks() []Hook {
+	return c.hooks.ConversationEntry
+}
+
+// Interceptors returns the client interceptors.
+func (c *ConversationEntryClient) Interceptors() []Interceptor {
+	return c.inters.ConversationEntry
+}
+
+func (c *ConversationEntryClient) mutate(ctx context.Context, m *ConversationEntryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ConversationEntryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ConversationEntryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ConversationEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ConversationEntryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ConversationEntry mutation op: %q", m.Op())
+	}
+}
+
 // GrantClient is a client for the Grant schema.
 type GrantClient struct {
 	config
@@ -2608,6 +2948,139 @@ func (c *IntegrityFailureClient) mutate(ctx context.Context, m *IntegrityFailure
 		return (&IntegrityFailureDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown IntegrityFailure mutation op: %q", m.Op())
+	}
+}
+
+// OpenPointClient is a client for the OpenPoint schema.
+type OpenPointClient struct {
+	config
+}
+
+// NewOpenPointClient returns a client for the OpenPoint from the given config.
+func NewOpenPointClient(c config) *OpenPointClient {
+	return &OpenPointClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `openpoint.Hooks(f(g(h())))`.
+func (c *OpenPointClient) Use(hooks ...Hook) {
+	c.hooks.OpenPoint = append(c.hooks.OpenPoint, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `openpoint.Intercept(f(g(h())))`.
+func (c *OpenPointClient) Intercept(interceptors ...Interceptor) {
+	c.inters.OpenPoint = append(c.inters.OpenPoint, interceptors...)
+}
+
+// Create returns a builder for creating a OpenPoint entity.
+func (c *OpenPointClient) Create() *OpenPointCreate {
+	mutation := newOpenPointMutation(c.config, OpCreate)
+	return &OpenPointCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of OpenPoint entities.
+func (c *OpenPointClient) CreateBulk(builders ...*OpenPointCreate) *OpenPointCreateBulk {
+	return &OpenPointCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *OpenPointClient) MapCreateBulk(slice any, setFunc func(*OpenPointCreate, int)) *OpenPointCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &OpenPointCreateBulk{err: fmt.Errorf("calling to OpenPointClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*OpenPointCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &OpenPointCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for OpenPoint.
+func (c *OpenPointClient) Update() *OpenPointUpdate {
+	mutation := newOpenPointMutation(c.config, OpUpdate)
+	return &OpenPointUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *OpenPointClient) UpdateOne(_m *OpenPoint) *OpenPointUpdateOne {
+	mutation := newOpenPointMutation(c.config, OpUpdateOne, withOpenPoint(_m))
+	return &OpenPointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *OpenPointClient) UpdateOneID(id uuid.UUID) *OpenPointUpdateOne {
+	mutation := newOpenPointMutation(c.config, OpUpdateOne, withOpenPointID(id))
+	return &OpenPointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for OpenPoint.
+func (c *OpenPointClient) Delete() *OpenPointDelete {
+	mutation := newOpenPointMutation(c.config, OpDelete)
+	return &OpenPointDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *OpenPointClient) DeleteOne(_m *OpenPoint) *OpenPointDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *OpenPointClient) DeleteOneID(id uuid.UUID) *OpenPointDeleteOne {
+	builder := c.Delete().Where(openpoint.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &OpenPointDeleteOne{builder}
+}
+
+// Query returns a query builder for OpenPoint.
+func (c *OpenPointClient) Query() *OpenPointQuery {
+	return &OpenPointQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeOpenPoint},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a OpenPoint entity by its id.
+func (c *OpenPointClient) Get(ctx context.Context, id uuid.UUID) (*OpenPoint, error) {
+	return c.Query().Where(openpoint.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *OpenPointClient) GetX(ctx context.Context, id uuid.UUID) *OpenPoint {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *OpenPointClient) Hooks() []Hook {
+	return c.hooks.OpenPoint
+}
+
+// Interceptors returns the client interceptors.
+func (c *OpenPointClient) Interceptors() []Interceptor {
+	return c.inters.OpenPoint
+}
+
+func (c *OpenPointClient) mutate(ctx context.Context, m *OpenPointMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&OpenPointCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&OpenPointUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&OpenPointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&OpenPointDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown OpenPoint mutation op: %q", m.Op())
 	}
 }
 
@@ -5185,18 +5658,18 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 type (
 	hooks struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
-		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
-		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
-		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
-		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
-		User []ent.Hook
+		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision,
+		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
+		IntegrityFailure, OpenPoint, Provider, Revocation, Run, RunContent, RunEvent,
+		RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
+		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
-		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision, Grant,
-		IdempotencyKey, Installation, IntegrityFailure, Provider, Revocation, Run,
-		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
-		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
-		User []ent.Interceptor
+		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision,
+		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
+		IntegrityFailure, OpenPoint, Provider, Revocation, Run, RunContent, RunEvent,
+		RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
+		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
 	}
 )

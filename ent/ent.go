@@ -23,10 +23,13 @@ import (
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
+	"github.com/countersign/countersign/ent/conversation"
+	"github.com/countersign/countersign/ent/conversationentry"
 	"github.com/countersign/countersign/ent/grant"
 	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
+	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
@@ -105,39 +108,42 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			approval.Table:         approval.ValidColumn,
-			attachment.Table:       attachment.ValidColumn,
-			auditentry.Table:       auditentry.ValidColumn,
-			audithead.Table:        audithead.ValidColumn,
-			auditkey.Table:         auditkey.ValidColumn,
-			auditretention.Table:   auditretention.ValidColumn,
-			audittile.Table:        audittile.ValidColumn,
-			audittree.Table:        audittree.ValidColumn,
-			configuration.Table:    configuration.ValidColumn,
-			contentrecord.Table:    contentrecord.ValidColumn,
-			contentrevision.Table:  contentrevision.ValidColumn,
-			grant.Table:            grant.ValidColumn,
-			idempotencykey.Table:   idempotencykey.ValidColumn,
-			installation.Table:     installation.ValidColumn,
-			integrityfailure.Table: integrityfailure.ValidColumn,
-			provider.Table:         provider.ValidColumn,
-			revocation.Table:       revocation.ValidColumn,
-			run.Table:              run.ValidColumn,
-			runcontent.Table:       runcontent.ValidColumn,
-			runevent.Table:         runevent.ValidColumn,
-			runtext.Table:          runtext.ValidColumn,
-			session.Table:          session.ValidColumn,
-			setting.Table:          setting.ValidColumn,
-			signincode.Table:       signincode.ValidColumn,
-			skill.Table:            skill.ValidColumn,
-			skillrevision.Table:    skillrevision.ValidColumn,
-			snippet.Table:          snippet.ValidColumn,
-			source.Table:           source.ValidColumn,
-			task.Table:             task.ValidColumn,
-			token.Table:            token.ValidColumn,
-			toolgroupswitch.Table:  toolgroupswitch.ValidColumn,
-			toolswitch.Table:       toolswitch.ValidColumn,
-			user.Table:             user.ValidColumn,
+			approval.Table:          approval.ValidColumn,
+			attachment.Table:        attachment.ValidColumn,
+			auditentry.Table:        auditentry.ValidColumn,
+			audithead.Table:         audithead.ValidColumn,
+			auditkey.Table:          auditkey.ValidColumn,
+			auditretention.Table:    auditretention.ValidColumn,
+			audittile.Table:         audittile.ValidColumn,
+			audittree.Table:         audittree.ValidColumn,
+			configuration.Table:     configuration.ValidColumn,
+			contentrecord.Table:     contentrecord.ValidColumn,
+			contentrevision.Table:   contentrevision.ValidColumn,
+			conversation.Table:      conversation.ValidColumn,
+			conversationentry.Table: conversationentry.ValidColumn,
+			grant.Table:             grant.ValidColumn,
+			idempotencykey.Table:    idempotencykey.ValidColumn,
+			installation.Table:      installation.ValidColumn,
+			integrityfailure.Table:  integrityfailure.ValidColumn,
+			openpoint.Table:         openpoint.ValidColumn,
+			provider.Table:          provider.ValidColumn,
+			revocation.Table:        revocation.ValidColumn,
+			run.Table:               run.ValidColumn,
+			runcontent.Table:        runcontent.ValidColumn,
+			runevent.Table:          runevent.ValidColumn,
+			runtext.Table:           runtext.ValidColumn,
+			session.Table:           session.ValidColumn,
+			setting.Table:           setting.ValidColumn,
+			signincode.Table:        signincode.ValidColumn,
+			skill.Table:             skill.ValidColumn,
+			skillrevision.Table:     skillrevision.ValidColumn,
+			snippet.Table:           snippet.ValidColumn,
+			source.Table:            source.ValidColumn,
+			task.Table:              task.ValidColumn,
+			token.Table:             token.ValidColumn,
+			toolgroupswitch.Table:   toolgroupswitch.ValidColumn,
+			toolswitch.Table:        toolswitch.ValidColumn,
+			user.Table:              user.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -22,10 +22,13 @@ import (
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
+	"github.com/countersign/countersign/ent/conversation"
+	"github.com/countersign/countersign/ent/conversationentry"
 	"github.com/countersign/countersign/ent/grant"
 	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
+	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/predicate"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
@@ -57,39 +60,42 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeApproval         = "Approval"
-	TypeAttachment       = "Attachment"
-	TypeAuditEntry       = "AuditEntry"
-	TypeAuditHead        = "AuditHead"
-	TypeAuditKey         = "AuditKey"
-	TypeAuditRetention   = "AuditRetention"
-	TypeAuditTile        = "AuditTile"
-	TypeAuditTree        = "AuditTree"
-	TypeConfiguration    = "Configuration"
-	TypeContentRecord    = "ContentRecord"
-	TypeContentRevision  = "ContentRevision"
-	TypeGrant            = "Grant"
-	TypeIdempotencyKey   = "IdempotencyKey"
-	TypeInstallation     = "Installation"
-	TypeIntegrityFailure = "IntegrityFailure"
-	TypeProvider         = "Provider"
-	TypeRevocation       = "Revocation"
-	TypeRun              = "Run"
-	TypeRunContent       = "RunContent"
-	TypeRunEvent         = "RunEvent"
-	TypeRunText          = "RunText"
-	TypeSession          = "Session"
-	TypeSetting          = "Setting"
-	TypeSignInCode       = "SignInCode"
-	TypeSkill            = "Skill"
-	TypeSkillRevision    = "SkillRevision"
-	TypeSnippet          = "Snippet"
-	TypeSource           = "Source"
-	TypeTask             = "Task"
-	TypeToken            = "Token"
-	TypeToolGroupSwitch  = "ToolGroupSwitch"
-	TypeToolSwitch       = "ToolSwitch"
-	TypeUser             = "User"
+	TypeApproval          = "Approval"
+	TypeAttachment        = "Attachment"
+	TypeAuditEntry        = "AuditEntry"
+	TypeAuditHead         = "AuditHead"
+	TypeAuditKey          = "AuditKey"
+	TypeAuditRetention    = "AuditRetention"
+	TypeAuditTile         = "AuditTile"
+	TypeAuditTree         = "AuditTree"
+	TypeConfiguration     = "Configuration"
+	TypeContentRecord     = "ContentRecord"
+	TypeContentRevision   = "ContentRevision"
+	TypeConversation      = "Conversation"
+	TypeConversationEntry = "ConversationEntry"
+	TypeGrant             = "Grant"
+	TypeIdempotencyKey    = "IdempotencyKey"
+	TypeInstallation      = "Installation"
+	TypeIntegrityFailure  = "IntegrityFailure"
+	TypeOpenPoint         = "OpenPoint"
+	TypeProvider          = "Provider"
+	TypeRevocation        = "Revocation"
+	TypeRun               = "Run"
+	TypeRunContent        = "RunContent"
+	TypeRunEvent          = "RunEvent"
+	TypeRunText           = "RunText"
+	TypeSession           = "Session"
+	TypeSetting           = "Setting"
+	TypeSignInCode        = "SignInCode"
+	TypeSkill             = "Skill"
+	TypeSkillRevision     = "SkillRevision"
+	TypeSnippet           = "Snippet"
+	TypeSource            = "Source"
+	TypeTask              = "Task"
+	TypeToken             = "Token"
+	TypeToolGroupSwitch   = "ToolGroupSwitch"
+	TypeToolSwitch        = "ToolSwitch"
+	TypeUser              = "User"
 )
 
 // ApprovalMutation represents an operation that mutates the Approval nodes in the graph.
@@ -8473,6 +8479,2616 @@ func (m *ContentRevisionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ContentRevision edge %s", name)
 }
 
+// ConversationMutation represents an operation that mutates the Conversation nodes in the graph.
+type ConversationMutation struct {
+	config
+	op                   Op
+	typ                  string
+	id                   *uuid.UUID
+	title                *string
+	search               *string
+	status               *string
+	run_id               *uuid.UUID
+	seen                 *int
+	addseen              *int
+	skill_id             *uuid.UUID
+	subject              *string
+	started              *bool
+	card                 *string
+	input                *string
+	queue                *string
+	queued               *int
+	addqueued            *int
+	pinned               *bool
+	archived_at          *time.Time
+	lease_owner          *string
+	lease_until          *time.Time
+	entries              *int
+	addentries           *int
+	created_at           *time.Time
+	active_at            *time.Time
+	clearedFields        map[string]struct{}
+	owner                *uuid.UUID
+	clearedowner         bool
+	configuration        *uuid.UUID
+	clearedconfiguration bool
+	done                 bool
+	oldValue             func(context.Context) (*Conversation, error)
+	predicates           []predicate.Conversation
+}
+
+var _ ent.Mutation = (*ConversationMutation)(nil)
+
+// conversationOption allows management of the mutation configuration using functional options.
+type conversationOption func(*ConversationMutation)
+
+// newConversationMutation creates new mutation for the Conversation entity.
+func newConversationMutation(c config, op Op, opts ...conversationOption) *ConversationMutation {
+	m := &ConversationMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeConversation,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withConversationID sets the ID field of the mutation.
+func withConversationID(id uuid.UUID) conversationOption {
+	return func(m *ConversationMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Conversation
+		)
+		m.oldValue = func(ctx context.Context) (*Conversation, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Conversation.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withConversation sets the old Conversation of the mutation.
+func withConversation(node *Conversation) conversationOption {
+	return func(m *ConversationMutation) {
+		m.oldValue = func(context.Context) (*Conversation, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ConversationMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ConversationMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Conversation entities.
+func (m *ConversationMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ConversationMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ConversationMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Conversation.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetOwnerID sets the "owner_id" field.
+func (m *ConversationMutation) SetOwnerID(u uuid.UUID) {
+	m.owner = &u
+}
+
+// OwnerID returns the value of the "owner_id" field in the mutation.
+func (m *ConversationMutation) OwnerID() (r uuid.UUID, exists bool) {
+	v := m.owner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOwnerID returns the old "owner_id" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldOwnerID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOwnerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOwnerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOwnerID: %w", err)
+	}
+	return oldValue.OwnerID, nil
+}
+
+// ResetOwnerID resets all changes to the "owner_id" field.
+func (m *ConversationMutation) ResetOwnerID() {
+	m.owner = nil
+}
+
+// SetConfigurationID sets the "configuration_id" field.
+func (m *ConversationMutation) SetConfigurationID(u uuid.UUID) {
+	m.configuration = &u
+}
+
+// ConfigurationID returns the value of the "configuration_id" field in the mutation.
+func (m *ConversationMutation) ConfigurationID() (r uuid.UUID, exists bool) {
+	v := m.configuration
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConfigurationID returns the old "configuration_id" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldConfigurationID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConfigurationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConfigurationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConfigurationID: %w", err)
+	}
+	return oldValue.ConfigurationID, nil
+}
+
+// ResetConfigurationID resets all changes to the "configuration_id" field.
+func (m *ConversationMutation) ResetConfigurationID() {
+	m.configuration = nil
+}
+
+// SetTitle sets the "title" field.
+func (m *ConversationMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *ConversationMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *ConversationMutation) ResetTitle() {
+	m.title = nil
+}
+
+// SetSearch sets the "search" field.
+func (m *ConversationMutation) SetSearch(s string) {
+	m.search = &s
+}
+
+// Search returns the value of the "search" field in the mutation.
+func (m *ConversationMutation) Search() (r string, exists bool) {
+	v := m.search
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSearch returns the old "search" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldSearch(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSearch is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSearch requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSearch: %w", err)
+	}
+	return oldValue.Search, nil
+}
+
+// ResetSearch resets all changes to the "search" field.
+func (m *ConversationMutation) ResetSearch() {
+	m.search = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *ConversationMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *ConversationMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *ConversationMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *ConversationMutation) SetRunID(u uuid.UUID) {
+	m.run_id = &u
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *ConversationMutation) RunID() (r uuid.UUID, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldRunID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// ClearRunID clears the value of the "run_id" field.
+func (m *ConversationMutation) ClearRunID() {
+	m.run_id = nil
+	m.clearedFields[conversation.FieldRunID] = struct{}{}
+}
+
+// RunIDCleared returns if the "run_id" field was cleared in this mutation.
+func (m *ConversationMutation) RunIDCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldRunID]
+	return ok
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *ConversationMutation) ResetRunID() {
+	m.run_id = nil
+	delete(m.clearedFields, conversation.FieldRunID)
+}
+
+// SetSeen sets the "seen" field.
+func (m *ConversationMutation) SetSeen(i int) {
+	m.seen = &i
+	m.addseen = nil
+}
+
+// Seen returns the value of the "seen" field in the mutation.
+func (m *ConversationMutation) Seen() (r int, exists bool) {
+	v := m.seen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeen returns the old "seen" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldSeen(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeen is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeen requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeen: %w", err)
+	}
+	return oldValue.Seen, nil
+}
+
+// AddSeen adds i to the "seen" field.
+func (m *ConversationMutation) AddSeen(i int) {
+	if m.addseen != nil {
+		*m.addseen += i
+	} else {
+		m.addseen = &i
+	}
+}
+
+// AddedSeen returns the value that was added to the "seen" field in this mutation.
+func (m *ConversationMutation) AddedSeen() (r int, exists bool) {
+	v := m.addseen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSeen resets all changes to the "seen" field.
+func (m *ConversationMutation) ResetSeen() {
+	m.seen = nil
+	m.addseen = nil
+}
+
+// SetSkillID sets the "skill_id" field.
+func (m *ConversationMutation) SetSkillID(u uuid.UUID) {
+	m.skill_id = &u
+}
+
+// SkillID returns the value of the "skill_id" field in the mutation.
+func (m *ConversationMutation) SkillID() (r uuid.UUID, exists bool) {
+	v := m.skill_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSkillID returns the old "skill_id" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldSkillID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSkillID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSkillID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSkillID: %w", err)
+	}
+	return oldValue.SkillID, nil
+}
+
+// ClearSkillID clears the value of the "skill_id" field.
+func (m *ConversationMutation) ClearSkillID() {
+	m.skill_id = nil
+	m.clearedFields[conversation.FieldSkillID] = struct{}{}
+}
+
+// SkillIDCleared returns if the "skill_id" field was cleared in this mutation.
+func (m *ConversationMutation) SkillIDCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldSkillID]
+	return ok
+}
+
+// ResetSkillID resets all changes to the "skill_id" field.
+func (m *ConversationMutation) ResetSkillID() {
+	m.skill_id = nil
+	delete(m.clearedFields, conversation.FieldSkillID)
+}
+
+// SetSubject sets the "subject" field.
+func (m *ConversationMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *ConversationMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ClearSubject clears the value of the "subject" field.
+func (m *ConversationMutation) ClearSubject() {
+	m.subject = nil
+	m.clearedFields[conversation.FieldSubject] = struct{}{}
+}
+
+// SubjectCleared returns if the "subject" field was cleared in this mutation.
+func (m *ConversationMutation) SubjectCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldSubject]
+	return ok
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *ConversationMutation) ResetSubject() {
+	m.subject = nil
+	delete(m.clearedFields, conversation.FieldSubject)
+}
+
+// SetStarted sets the "started" field.
+func (m *ConversationMutation) SetStarted(b bool) {
+	m.started = &b
+}
+
+// Started returns the value of the "started" field in the mutation.
+func (m *ConversationMutation) Started() (r bool, exists bool) {
+	v := m.started
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStarted returns the old "started" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldStarted(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStarted is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStarted requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStarted: %w", err)
+	}
+	return oldValue.Started, nil
+}
+
+// ResetStarted resets all changes to the "started" field.
+func (m *ConversationMutation) ResetStarted() {
+	m.started = nil
+}
+
+// SetCard sets the "card" field.
+func (m *ConversationMutation) SetCard(s string) {
+	m.card = &s
+}
+
+// Card returns the value of the "card" field in the mutation.
+func (m *ConversationMutation) Card() (r string, exists bool) {
+	v := m.card
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCard returns the old "card" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldCard(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCard is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCard requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCard: %w", err)
+	}
+	return oldValue.Card, nil
+}
+
+// ClearCard clears the value of the "card" field.
+func (m *ConversationMutation) ClearCard() {
+	m.card = nil
+	m.clearedFields[conversation.FieldCard] = struct{}{}
+}
+
+// CardCleared returns if the "card" field was cleared in this mutation.
+func (m *ConversationMutation) CardCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldCard]
+	return ok
+}
+
+// ResetCard resets all changes to the "card" field.
+func (m *ConversationMutation) ResetCard() {
+	m.card = nil
+	delete(m.clearedFields, conversation.FieldCard)
+}
+
+// SetInput sets the "input" field.
+func (m *ConversationMutation) SetInput(s string) {
+	m.input = &s
+}
+
+// Input returns the value of the "input" field in the mutation.
+func (m *ConversationMutation) Input() (r string, exists bool) {
+	v := m.input
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInput returns the old "input" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldInput(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInput is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInput requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInput: %w", err)
+	}
+	return oldValue.Input, nil
+}
+
+// ClearInput clears the value of the "input" field.
+func (m *ConversationMutation) ClearInput() {
+	m.input = nil
+	m.clearedFields[conversation.FieldInput] = struct{}{}
+}
+
+// InputCleared returns if the "input" field was cleared in this mutation.
+func (m *ConversationMutation) InputCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldInput]
+	return ok
+}
+
+// ResetInput resets all changes to the "input" field.
+func (m *ConversationMutation) ResetInput() {
+	m.input = nil
+	delete(m.clearedFields, conversation.FieldInput)
+}
+
+// SetQueue sets the "queue" field.
+func (m *ConversationMutation) SetQueue(s string) {
+	m.queue = &s
+}
+
+// Queue returns the value of the "queue" field in the mutation.
+func (m *ConversationMutation) Queue() (r string, exists bool) {
+	v := m.queue
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQueue returns the old "queue" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldQueue(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQueue is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQueue requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQueue: %w", err)
+	}
+	return oldValue.Queue, nil
+}
+
+// ClearQueue clears the value of the "queue" field.
+func (m *ConversationMutation) ClearQueue() {
+	m.queue = nil
+	m.clearedFields[conversation.FieldQueue] = struct{}{}
+}
+
+// QueueCleared returns if the "queue" field was cleared in this mutation.
+func (m *ConversationMutation) QueueCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldQueue]
+	return ok
+}
+
+// ResetQueue resets all changes to the "queue" field.
+func (m *ConversationMutation) ResetQueue() {
+	m.queue = nil
+	delete(m.clearedFields, conversation.FieldQueue)
+}
+
+// SetQueued sets the "queued" field.
+func (m *ConversationMutation) SetQueued(i int) {
+	m.queued = &i
+	m.addqueued = nil
+}
+
+// Queued returns the value of the "queued" field in the mutation.
+func (m *ConversationMutation) Queued() (r int, exists bool) {
+	v := m.queued
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQueued returns the old "queued" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldQueued(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQueued is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQueued requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQueued: %w", err)
+	}
+	return oldValue.Queued, nil
+}
+
+// AddQueued adds i to the "queued" field.
+func (m *ConversationMutation) AddQueued(i int) {
+	if m.addqueued != nil {
+		*m.addqueued += i
+	} else {
+		m.addqueued = &i
+	}
+}
+
+// AddedQueued returns the value that was added to the "queued" field in this mutation.
+func (m *ConversationMutation) AddedQueued() (r int, exists bool) {
+	v := m.addqueued
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetQueued resets all changes to the "queued" field.
+func (m *ConversationMutation) ResetQueued() {
+	m.queued = nil
+	m.addqueued = nil
+}
+
+// SetPinned sets the "pinned" field.
+func (m *ConversationMutation) SetPinned(b bool) {
+	m.pinned = &b
+}
+
+// Pinned returns the value of the "pinned" field in the mutation.
+func (m *ConversationMutation) Pinned() (r bool, exists bool) {
+	v := m.pinned
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPinned returns the old "pinned" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldPinned(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPinned is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPinned requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPinned: %w", err)
+	}
+	return oldValue.Pinned, nil
+}
+
+// ResetPinned resets all changes to the "pinned" field.
+func (m *ConversationMutation) ResetPinned() {
+	m.pinned = nil
+}
+
+// SetArchivedAt sets the "archived_at" field.
+func (m *ConversationMutation) SetArchivedAt(t time.Time) {
+	m.archived_at = &t
+}
+
+// ArchivedAt returns the value of the "archived_at" field in the mutation.
+func (m *ConversationMutation) ArchivedAt() (r time.Time, exists bool) {
+	v := m.archived_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArchivedAt returns the old "archived_at" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldArchivedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArchivedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArchivedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArchivedAt: %w", err)
+	}
+	return oldValue.ArchivedAt, nil
+}
+
+// ClearArchivedAt clears the value of the "archived_at" field.
+func (m *ConversationMutation) ClearArchivedAt() {
+	m.archived_at = nil
+	m.clearedFields[conversation.FieldArchivedAt] = struct{}{}
+}
+
+// ArchivedAtCleared returns if the "archived_at" field was cleared in this mutation.
+func (m *ConversationMutation) ArchivedAtCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldArchivedAt]
+	return ok
+}
+
+// ResetArchivedAt resets all changes to the "archived_at" field.
+func (m *ConversationMutation) ResetArchivedAt() {
+	m.archived_at = nil
+	delete(m.clearedFields, conversation.FieldArchivedAt)
+}
+
+// SetLeaseOwner sets the "lease_owner" field.
+func (m *ConversationMutation) SetLeaseOwner(s string) {
+	m.lease_owner = &s
+}
+
+// LeaseOwner returns the value of the "lease_owner" field in the mutation.
+func (m *ConversationMutation) LeaseOwner() (r string, exists bool) {
+	v := m.lease_owner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseOwner returns the old "lease_owner" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldLeaseOwner(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseOwner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseOwner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseOwner: %w", err)
+	}
+	return oldValue.LeaseOwner, nil
+}
+
+// ResetLeaseOwner resets all changes to the "lease_owner" field.
+func (m *ConversationMutation) ResetLeaseOwner() {
+	m.lease_owner = nil
+}
+
+// SetLeaseUntil sets the "lease_until" field.
+func (m *ConversationMutation) SetLeaseUntil(t time.Time) {
+	m.lease_until = &t
+}
+
+// LeaseUntil returns the value of the "lease_until" field in the mutation.
+func (m *ConversationMutation) LeaseUntil() (r time.Time, exists bool) {
+	v := m.lease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseUntil returns the old "lease_until" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldLeaseUntil(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseUntil: %w", err)
+	}
+	return oldValue.LeaseUntil, nil
+}
+
+// ClearLeaseUntil clears the value of the "lease_until" field.
+func (m *ConversationMutation) ClearLeaseUntil() {
+	m.lease_until = nil
+	m.clearedFields[conversation.FieldLeaseUntil] = struct{}{}
+}
+
+// LeaseUntilCleared returns if the "lease_until" field was cleared in this mutation.
+func (m *ConversationMutation) LeaseUntilCleared() bool {
+	_, ok := m.clearedFields[conversation.FieldLeaseUntil]
+	return ok
+}
+
+// ResetLeaseUntil resets all changes to the "lease_until" field.
+func (m *ConversationMutation) ResetLeaseUntil() {
+	m.lease_until = nil
+	delete(m.clearedFields, conversation.FieldLeaseUntil)
+}
+
+// SetEntries sets the "entries" field.
+func (m *ConversationMutation) SetEntries(i int) {
+	m.entries = &i
+	m.addentries = nil
+}
+
+// Entries returns the value of the "entries" field in the mutation.
+func (m *ConversationMutation) Entries() (r int, exists bool) {
+	v := m.entries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntries returns the old "entries" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldEntries(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntries is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntries requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntries: %w", err)
+	}
+	return oldValue.Entries, nil
+}
+
+// AddEntries adds i to the "entries" field.
+func (m *ConversationMutation) AddEntries(i int) {
+	if m.addentries != nil {
+		*m.addentries += i
+	} else {
+		m.addentries = &i
+	}
+}
+
+// AddedEntries returns the value that was added to the "entries" field in this mutation.
+func (m *ConversationMutation) AddedEntries() (r int, exists bool) {
+	v := m.addentries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEntries resets all changes to the "entries" field.
+func (m *ConversationMutation) ResetEntries() {
+	m.entries = nil
+	m.addentries = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ConversationMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ConversationMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ConversationMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetActiveAt sets the "active_at" field.
+func (m *ConversationMutation) SetActiveAt(t time.Time) {
+	m.active_at = &t
+}
+
+// ActiveAt returns the value of the "active_at" field in the mutation.
+func (m *ConversationMutation) ActiveAt() (r time.Time, exists bool) {
+	v := m.active_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActiveAt returns the old "active_at" field's value of the Conversation entity.
+// If the Conversation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationMutation) OldActiveAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActiveAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActiveAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActiveAt: %w", err)
+	}
+	return oldValue.ActiveAt, nil
+}
+
+// ResetActiveAt resets all changes to the "active_at" field.
+func (m *ConversationMutation) ResetActiveAt() {
+	m.active_at = nil
+}
+
+// ClearOwner clears the "owner" edge to the User entity.
+func (m *ConversationMutation) ClearOwner() {
+	m.clearedowner = true
+	m.clearedFields[conversation.FieldOwnerID] = struct{}{}
+}
+
+// OwnerCleared reports if the "owner" edge to the User entity was cleared.
+func (m *ConversationMutation) OwnerCleared() bool {
+	return m.clearedowner
+}
+
+// OwnerIDs returns the "owner" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// OwnerID instead. It exists only for internal usage by the builders.
+func (m *ConversationMutation) OwnerIDs() (ids []uuid.UUID) {
+	if id := m.owner; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetOwner resets all changes to the "owner" edge.
+func (m *ConversationMutation) ResetOwner() {
+	m.owner = nil
+	m.clearedowner = false
+}
+
+// ClearConfiguration clears the "configuration" edge to the Configuration entity.
+func (m *ConversationMutation) ClearConfiguration() {
+	m.clearedconfiguration = true
+	m.clearedFields[conversation.FieldConfigurationID] = struct{}{}
+}
+
+// ConfigurationCleared reports if the "configuration" edge to the Configuration entity was cleared.
+func (m *ConversationMutation) ConfigurationCleared() bool {
+	return m.clearedconfiguration
+}
+
+// ConfigurationIDs returns the "configuration" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// ConfigurationID instead. It exists only for internal usage by the builders.
+func (m *ConversationMutation) ConfigurationIDs() (ids []uuid.UUID) {
+	if id := m.configuration; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetConfiguration resets all changes to the "configuration" edge.
+func (m *ConversationMutation) ResetConfiguration() {
+	m.configuration = nil
+	m.clearedconfiguration = false
+}
+
+// Where appends a list predicates to the ConversationMutation builder.
+func (m *ConversationMutation) Where(ps ...predicate.Conversation) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ConversationMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ConversationMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Conversation, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ConversationMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ConversationMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Conversation).
+func (m *ConversationMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ConversationMutation) Fields() []string {
+	fields := make([]string, 0, 21)
+	if m.owner != nil {
+		fields = append(fields, conversation.FieldOwnerID)
+	}
+	if m.configuration != nil {
+		fields = append(fields, conversation.FieldConfigurationID)
+	}
+	if m.title != nil {
+		fields = append(fields, conversation.FieldTitle)
+	}
+	if m.search != nil {
+		fields = append(fields, conversation.FieldSearch)
+	}
+	if m.status != nil {
+		fields = append(fields, conversation.FieldStatus)
+	}
+	if m.run_id != nil {
+		fields = append(fields, conversation.FieldRunID)
+	}
+	if m.seen != nil {
+		fields = append(fields, conversation.FieldSeen)
+	}
+	if m.skill_id != nil {
+		fields = append(fields, conversation.FieldSkillID)
+	}
+	if m.subject != nil {
+		fields = append(fields, conversation.FieldSubject)
+	}
+	if m.started != nil {
+		fields = append(fields, conversation.FieldStarted)
+	}
+	if m.card != nil {
+		fields = append(fields, conversation.FieldCard)
+	}
+	if m.input != nil {
+		fields = append(fields, conversation.FieldInput)
+	}
+	if m.queue != nil {
+		fields = append(fields, conversation.FieldQueue)
+	}
+	if m.queued != nil {
+		fields = append(fields, conversation.FieldQueued)
+	}
+	if m.pinned != nil {
+		fields = append(fields, conversation.FieldPinned)
+	}
+	if m.archived_at != nil {
+		fields = append(fields, conversation.FieldArchivedAt)
+	}
+	if m.lease_owner != nil {
+		fields = append(fields, conversation.FieldLeaseOwner)
+	}
+	if m.lease_until != nil {
+		fields = append(fields, conversation.FieldLeaseUntil)
+	}
+	if m.entries != nil {
+		fields = append(fields, conversation.FieldEntries)
+	}
+	if m.created_at != nil {
+		fields = append(fields, conversation.FieldCreatedAt)
+	}
+	if m.active_at != nil {
+		fields = append(fields, conversation.FieldActiveAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ConversationMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case conversation.FieldOwnerID:
+		return m.OwnerID()
+	case conversation.FieldConfigurationID:
+		return m.ConfigurationID()
+	case conversation.FieldTitle:
+		return m.Title()
+	case conversation.FieldSearch:
+		return m.Search()
+	case conversation.FieldStatus:
+		return m.Status()
+	case conversation.FieldRunID:
+		return m.RunID()
+	case conversation.FieldSeen:
+		return m.Seen()
+	case conversation.FieldSkillID:
+		return m.SkillID()
+	case conversation.FieldSubject:
+		return m.Subject()
+	case conversation.FieldStarted:
+		return m.Started()
+	case conversation.FieldCard:
+		return m.Card()
+	case conversation.FieldInput:
+		return m.Input()
+	case conversation.FieldQueue:
+		return m.Queue()
+	case conversation.FieldQueued:
+		return m.Queued()
+	case conversation.FieldPinned:
+		return m.Pinned()
+	case conversation.FieldArchivedAt:
+		return m.ArchivedAt()
+	case conversation.FieldLeaseOwner:
+		return m.LeaseOwner()
+	case conversation.FieldLeaseUntil:
+		return m.LeaseUntil()
+	case conversation.FieldEntries:
+		return m.Entries()
+	case conversation.FieldCreatedAt:
+		return m.CreatedAt()
+	case conversation.FieldActiveAt:
+		return m.ActiveAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ConversationMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case conversation.FieldOwnerID:
+		return m.OldOwnerID(ctx)
+	case conversation.FieldConfigurationID:
+		return m.OldConfigurationID(ctx)
+	case conversation.FieldTitle:
+		return m.OldTitle(ctx)
+	case conversation.FieldSearch:
+		return m.OldSearch(ctx)
+	case conversation.FieldStatus:
+		return m.OldStatus(ctx)
+	case conversation.FieldRunID:
+		return m.OldRunID(ctx)
+	case conversation.FieldSeen:
+		return m.OldSeen(ctx)
+	case conversation.FieldSkillID:
+		return m.OldSkillID(ctx)
+	case conversation.FieldSubject:
+		return m.OldSubject(ctx)
+	case conversation.FieldStarted:
+		return m.OldStarted(ctx)
+	case conversation.FieldCard:
+		return m.OldCard(ctx)
+	case conversation.FieldInput:
+		return m.OldInput(ctx)
+	case conversation.FieldQueue:
+		return m.OldQueue(ctx)
+	case conversation.FieldQueued:
+		return m.OldQueued(ctx)
+	case conversation.FieldPinned:
+		return m.OldPinned(ctx)
+	case conversation.FieldArchivedAt:
+		return m.OldArchivedAt(ctx)
+	case conversation.FieldLeaseOwner:
+		return m.OldLeaseOwner(ctx)
+	case conversation.FieldLeaseUntil:
+		return m.OldLeaseUntil(ctx)
+	case conversation.FieldEntries:
+		return m.OldEntries(ctx)
+	case conversation.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case conversation.FieldActiveAt:
+		return m.OldActiveAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Conversation field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ConversationMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case conversation.FieldOwnerID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOwnerID(v)
+		return nil
+	case conversation.FieldConfigurationID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConfigurationID(v)
+		return nil
+	case conversation.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	case conversation.FieldSearch:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSearch(v)
+		return nil
+	case conversation.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case conversation.FieldRunID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case conversation.FieldSeen:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeen(v)
+		return nil
+	case conversation.FieldSkillID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSkillID(v)
+		return nil
+	case conversation.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case conversation.FieldStarted:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStarted(v)
+		return nil
+	case conversation.FieldCard:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCard(v)
+		return nil
+	case conversation.FieldInput:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInput(v)
+		return nil
+	case conversation.FieldQueue:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQueue(v)
+		return nil
+	case conversation.FieldQueued:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQueued(v)
+		return nil
+	case conversation.FieldPinned:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPinned(v)
+		return nil
+	case conversation.FieldArchivedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArchivedAt(v)
+		return nil
+	case conversation.FieldLeaseOwner:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseOwner(v)
+		return nil
+	case conversation.FieldLeaseUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseUntil(v)
+		return nil
+	case conversation.FieldEntries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntries(v)
+		return nil
+	case conversation.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case conversation.FieldActiveAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActiveAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Conversation field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ConversationMutation) AddedFields() []string {
+	var fields []string
+	if m.addseen != nil {
+		fields = append(fields, conversation.FieldSeen)
+	}
+	if m.addqueued != nil {
+		fields = append(fields, conversation.FieldQueued)
+	}
+	if m.addentries != nil {
+		fields = append(fields, conversation.FieldEntries)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ConversationMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case conversation.FieldSeen:
+		return m.AddedSeen()
+	case conversation.FieldQueued:
+		return m.AddedQueued()
+	case conversation.FieldEntries:
+		return m.AddedEntries()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ConversationMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case conversation.FieldSeen:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSeen(v)
+		return nil
+	case conversation.FieldQueued:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddQueued(v)
+		return nil
+	case conversation.FieldEntries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEntries(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Conversation numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ConversationMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(conversation.FieldRunID) {
+		fields = append(fields, conversation.FieldRunID)
+	}
+	if m.FieldCleared(conversation.FieldSkillID) {
+		fields = append(fields, conversation.FieldSkillID)
+	}
+	if m.FieldCleared(conversation.FieldSubject) {
+		fields = append(fields, conversation.FieldSubject)
+	}
+	if m.FieldCleared(conversation.FieldCard) {
+		fields = append(fields, conversation.FieldCard)
+	}
+	if m.FieldCleared(conversation.FieldInput) {
+		fields = append(fields, conversation.FieldInput)
+	}
+	if m.FieldCleared(conversation.FieldQueue) {
+		fields = append(fields, conversation.FieldQueue)
+	}
+	if m.FieldCleared(conversation.FieldArchivedAt) {
+		fields = append(fields, conversation.FieldArchivedAt)
+	}
+	if m.FieldCleared(conversation.FieldLeaseUntil) {
+		fields = append(fields, conversation.FieldLeaseUntil)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ConversationMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ConversationMutation) ClearField(name string) error {
+	switch name {
+	case conversation.FieldRunID:
+		m.ClearRunID()
+		return nil
+	case conversation.FieldSkillID:
+		m.ClearSkillID()
+		return nil
+	case conversation.FieldSubject:
+		m.ClearSubject()
+		return nil
+	case conversation.FieldCard:
+		m.ClearCard()
+		return nil
+	case conversation.FieldInput:
+		m.ClearInput()
+		return nil
+	case conversation.FieldQueue:
+		m.ClearQueue()
+		return nil
+	case conversation.FieldArchivedAt:
+		m.ClearArchivedAt()
+		return nil
+	case conversation.FieldLeaseUntil:
+		m.ClearLeaseUntil()
+		return nil
+	}
+	return fmt.Errorf("unknown Conversation nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ConversationMutation) ResetField(name string) error {
+	switch name {
+	case conversation.FieldOwnerID:
+		m.ResetOwnerID()
+		return nil
+	case conversation.FieldConfigurationID:
+		m.ResetConfigurationID()
+		return nil
+	case conversation.FieldTitle:
+		m.ResetTitle()
+		return nil
+	case conversation.FieldSearch:
+		m.ResetSearch()
+		return nil
+	case conversation.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case conversation.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case conversation.FieldSeen:
+		m.ResetSeen()
+		return nil
+	case conversation.FieldSkillID:
+		m.ResetSkillID()
+		return nil
+	case conversation.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case conversation.FieldStarted:
+		m.ResetStarted()
+		return nil
+	case conversation.FieldCard:
+		m.ResetCard()
+		return nil
+	case conversation.FieldInput:
+		m.ResetInput()
+		return nil
+	case conversation.FieldQueue:
+		m.ResetQueue()
+		return nil
+	case conversation.FieldQueued:
+		m.ResetQueued()
+		return nil
+	case conversation.FieldPinned:
+		m.ResetPinned()
+		return nil
+	case conversation.FieldArchivedAt:
+		m.ResetArchivedAt()
+		return nil
+	case conversation.FieldLeaseOwner:
+		m.ResetLeaseOwner()
+		return nil
+	case conversation.FieldLeaseUntil:
+		m.ResetLeaseUntil()
+		return nil
+	case conversation.FieldEntries:
+		m.ResetEntries()
+		return nil
+	case conversation.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case conversation.FieldActiveAt:
+		m.ResetActiveAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Conversation field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ConversationMutation) AddedEdges() []string {
+	edges := make([]string, 0, 2)
+	if m.owner != nil {
+		edges = append(edges, conversation.EdgeOwner)
+	}
+	if m.configuration != nil {
+		edges = append(edges, conversation.EdgeConfiguration)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ConversationMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case conversation.EdgeOwner:
+		if id := m.owner; id != nil {
+			return []ent.Value{*id}
+		}
+	case conversation.EdgeConfiguration:
+		if id := m.configuration; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ConversationMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 2)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ConversationMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ConversationMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 2)
+	if m.clearedowner {
+		edges = append(edges, conversation.EdgeOwner)
+	}
+	if m.clearedconfiguration {
+		edges = append(edges, conversation.EdgeConfiguration)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ConversationMutation) EdgeCleared(name string) bool {
+	switch name {
+	case conversation.EdgeOwner:
+		return m.clearedowner
+	case conversation.EdgeConfiguration:
+		return m.clearedconfiguration
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ConversationMutation) ClearEdge(name string) error {
+	switch name {
+	case conversation.EdgeOwner:
+		m.ClearOwner()
+		return nil
+	case conversation.EdgeConfiguration:
+		m.ClearConfiguration()
+		return nil
+	}
+	return fmt.Errorf("unknown Conversation unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ConversationMutation) ResetEdge(name string) error {
+	switch name {
+	case conversation.EdgeOwner:
+		m.ResetOwner()
+		return nil
+	case conversation.EdgeConfiguration:
+		m.ResetConfiguration()
+		return nil
+	}
+	return fmt.Errorf("unknown Conversation edge %s", name)
+}
+
+// ConversationEntryMutation represents an operation that mutates the ConversationEntry nodes in the graph.
+type ConversationEntryMutation struct {
+	config
+	op                  Op
+	typ                 string
+	id                  *uuid.UUID
+	sequence            *int
+	addsequence         *int
+	kind                *string
+	status              *string
+	run_id              *uuid.UUID
+	text                *string
+	data                *string
+	at                  *time.Time
+	clearedFields       map[string]struct{}
+	conversation        *uuid.UUID
+	clearedconversation bool
+	done                bool
+	oldValue            func(context.Context) (*ConversationEntry, error)
+	predicates          []predicate.ConversationEntry
+}
+
+var _ ent.Mutation = (*ConversationEntryMutation)(nil)
+
+// conversationentryOption allows management of the mutation configuration using functional options.
+type conversationentryOption func(*ConversationEntryMutation)
+
+// newConversationEntryMutation creates new mutation for the ConversationEntry entity.
+func newConversationEntryMutation(c config, op Op, opts ...conversationentryOption) *ConversationEntryMutation {
+	m := &ConversationEntryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeConversationEntry,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withConversationEntryID sets the ID field of the mutation.
+func withConversationEntryID(id uuid.UUID) conversationentryOption {
+	return func(m *ConversationEntryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ConversationEntry
+		)
+		m.oldValue = func(ctx context.Context) (*ConversationEntry, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ConversationEntry.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withConversationEntry sets the old ConversationEntry of the mutation.
+func withConversationEntry(node *ConversationEntry) conversationentryOption {
+	return func(m *ConversationEntryMutation) {
+		m.oldValue = func(context.Context) (*ConversationEntry, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ConversationEntryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ConversationEntryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ConversationEntry entities.
+func (m *ConversationEntryMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ConversationEntryMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ConversationEntryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ConversationEntry.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetConversationID sets the "conversation_id" field.
+func (m *ConversationEntryMutation) SetConversationID(u uuid.UUID) {
+	m.conversation = &u
+}
+
+// ConversationID returns the value of the "conversation_id" field in the mutation.
+func (m *ConversationEntryMutation) ConversationID() (r uuid.UUID, exists bool) {
+	v := m.conversation
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConversationID returns the old "conversation_id" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldConversationID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConversationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConversationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConversationID: %w", err)
+	}
+	return oldValue.ConversationID, nil
+}
+
+// ResetConversationID resets all changes to the "conversation_id" field.
+func (m *ConversationEntryMutation) ResetConversationID() {
+	m.conversation = nil
+}
+
+// SetSequence sets the "sequence" field.
+func (m *ConversationEntryMutation) SetSequence(i int) {
+	m.sequence = &i
+	m.addsequence = nil
+}
+
+// Sequence returns the value of the "sequence" field in the mutation.
+func (m *ConversationEntryMutation) Sequence() (r int, exists bool) {
+	v := m.sequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSequence returns the old "sequence" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldSequence(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSequence is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSequence requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSequence: %w", err)
+	}
+	return oldValue.Sequence, nil
+}
+
+// AddSequence adds i to the "sequence" field.
+func (m *ConversationEntryMutation) AddSequence(i int) {
+	if m.addsequence != nil {
+		*m.addsequence += i
+	} else {
+		m.addsequence = &i
+	}
+}
+
+// AddedSequence returns the value that was added to the "sequence" field in this mutation.
+func (m *ConversationEntryMutation) AddedSequence() (r int, exists bool) {
+	v := m.addsequence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSequence resets all changes to the "sequence" field.
+func (m *ConversationEntryMutation) ResetSequence() {
+	m.sequence = nil
+	m.addsequence = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *ConversationEntryMutation) SetKind(s string) {
+	m.kind = &s
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *ConversationEntryMutation) Kind() (r string, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *ConversationEntryMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *ConversationEntryMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *ConversationEntryMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *ConversationEntryMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *ConversationEntryMutation) SetRunID(u uuid.UUID) {
+	m.run_id = &u
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *ConversationEntryMutation) RunID() (r uuid.UUID, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldRunID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// ClearRunID clears the value of the "run_id" field.
+func (m *ConversationEntryMutation) ClearRunID() {
+	m.run_id = nil
+	m.clearedFields[conversationentry.FieldRunID] = struct{}{}
+}
+
+// RunIDCleared returns if the "run_id" field was cleared in this mutation.
+func (m *ConversationEntryMutation) RunIDCleared() bool {
+	_, ok := m.clearedFields[conversationentry.FieldRunID]
+	return ok
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *ConversationEntryMutation) ResetRunID() {
+	m.run_id = nil
+	delete(m.clearedFields, conversationentry.FieldRunID)
+}
+
+// SetText sets the "text" field.
+func (m *ConversationEntryMutation) SetText(s string) {
+	m.text = &s
+}
+
+// Text returns the value of the "text" field in the mutation.
+func (m *ConversationEntryMutation) Text() (r string, exists bool) {
+	v := m.text
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldText returns the old "text" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldText(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldText is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldText requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldText: %w", err)
+	}
+	return oldValue.Text, nil
+}
+
+// ClearText clears the value of the "text" field.
+func (m *ConversationEntryMutation) ClearText() {
+	m.text = nil
+	m.clearedFields[conversationentry.FieldText] = struct{}{}
+}
+
+// TextCleared returns if the "text" field was cleared in this mutation.
+func (m *ConversationEntryMutation) TextCleared() bool {
+	_, ok := m.clearedFields[conversationentry.FieldText]
+	return ok
+}
+
+// ResetText resets all changes to the "text" field.
+func (m *ConversationEntryMutation) ResetText() {
+	m.text = nil
+	delete(m.clearedFields, conversationentry.FieldText)
+}
+
+// SetData sets the "data" field.
+func (m *ConversationEntryMutation) SetData(s string) {
+	m.data = &s
+}
+
+// Data returns the value of the "data" field in the mutation.
+func (m *ConversationEntryMutation) Data() (r string, exists bool) {
+	v := m.data
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldData returns the old "data" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldData(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldData is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldData requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldData: %w", err)
+	}
+	return oldValue.Data, nil
+}
+
+// ResetData resets all changes to the "data" field.
+func (m *ConversationEntryMutation) ResetData() {
+	m.data = nil
+}
+
+// SetAt sets the "at" field.
+func (m *ConversationEntryMutation) SetAt(t time.Time) {
+	m.at = &t
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *ConversationEntryMutation) At() (r time.Time, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the ConversationEntry entity.
+// If the ConversationEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConversationEntryMutation) OldAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *ConversationEntryMutation) ResetAt() {
+	m.at = nil
+}
+
+// ClearConversation clears the "conversation" edge to the Conversation entity.
+func (m *ConversationEntryMutation) ClearConversation() {
+	m.clearedconversation = true
+	m.clearedFields[conversationentry.FieldConversationID] = struct{}{}
+}
+
+// ConversationCleared reports if the "conversation" edge to the Conversation entity was cleared.
+func (m *ConversationEntryMutation) ConversationCleared() bool {
+	return m.clearedconversation
+}
+
+// ConversationIDs returns the "conversation" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// ConversationID instead. It exists only for internal usage by the builders.
+func (m *ConversationEntryMutation) ConversationIDs() (ids []uuid.UUID) {
+	if id := m.conversation; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetConversation resets all changes to the "conversation" edge.
+func (m *ConversationEntryMutation) ResetConversation() {
+	m.conversation = nil
+	m.clearedconversation = false
+}
+
+// Where appends a list predicates to the ConversationEntryMutation builder.
+func (m *ConversationEntryMutation) Where(ps ...predicate.ConversationEntry) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ConversationEntryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ConversationEntryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ConversationEntry, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ConversationEntryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ConversationEntryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ConversationEntry).
+func (m *ConversationEntryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ConversationEntryMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.conversation != nil {
+		fields = append(fields, conversationentry.FieldConversationID)
+	}
+	if m.sequence != nil {
+		fields = append(fields, conversationentry.FieldSequence)
+	}
+	if m.kind != nil {
+		fields = append(fields, conversationentry.FieldKind)
+	}
+	if m.status != nil {
+		fields = append(fields, conversationentry.FieldStatus)
+	}
+	if m.run_id != nil {
+		fields = append(fields, conversationentry.FieldRunID)
+	}
+	if m.text != nil {
+		fields = append(fields, conversationentry.FieldText)
+	}
+	if m.data != nil {
+		fields = append(fields, conversationentry.FieldData)
+	}
+	if m.at != nil {
+		fields = append(fields, conversationentry.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ConversationEntryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case conversationentry.FieldConversationID:
+		return m.ConversationID()
+	case conversationentry.FieldSequence:
+		return m.Sequence()
+	case conversationentry.FieldKind:
+		return m.Kind()
+	case conversationentry.FieldStatus:
+		return m.Status()
+	case conversationentry.FieldRunID:
+		return m.RunID()
+	case conversationentry.FieldText:
+		return m.Text()
+	case conversationentry.FieldData:
+		return m.Data()
+	case conversationentry.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ConversationEntryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case conversationentry.FieldConversationID:
+		return m.OldConversationID(ctx)
+	case conversationentry.FieldSequence:
+		return m.OldSequence(ctx)
+	case conversationentry.FieldKind:
+		return m.OldKind(ctx)
+	case conversationentry.FieldStatus:
+		return m.OldStatus(ctx)
+	case conversationentry.FieldRunID:
+		return m.OldRunID(ctx)
+	case conversationentry.FieldText:
+		return m.OldText(ctx)
+	case conversationentry.FieldData:
+		return m.OldData(ctx)
+	case conversationentry.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ConversationEntry field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ConversationEntryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case conversationentry.FieldConversationID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConversationID(v)
+		return nil
+	case conversationentry.FieldSequence:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSequence(v)
+		return nil
+	case conversationentry.FieldKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case conversationentry.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case conversationentry.FieldRunID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case conversationentry.FieldText:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetText(v)
+		return nil
+	case conversationentry.FieldData:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetData(v)
+		return nil
+	case conversationentry.FieldAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ConversationEntry field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ConversationEntryMutation) AddedFields() []string {
+	var fields []string
+	if m.addsequence != nil {
+		fields = append(fields, conversationentry.FieldSequence)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ConversationEntryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case conversationentry.FieldSequence:
+		return m.AddedSequence()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ConversationEntryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case conversationentry.FieldSequence:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSequence(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ConversationEntry numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ConversationEntryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(conversationentry.FieldRunID) {
+		fields = append(fields, conversationentry.FieldRunID)
+	}
+	if m.FieldCleared(conversationentry.FieldText) {
+		fields = append(fields, conversationentry.FieldText)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ConversationEntryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ConversationEntryMutation) ClearField(name string) error {
+	switch name {
+	case conversationentry.FieldRunID:
+		m.ClearRunID()
+		return nil
+	case conversationentry.FieldText:
+		m.ClearText()
+		return nil
+	}
+	return fmt.Errorf("unknown ConversationEntry nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ConversationEntryMutation) ResetField(name string) error {
+	switch name {
+	case conversationentry.FieldConversationID:
+		m.ResetConversationID()
+		return nil
+	case conversationentry.FieldSequence:
+		m.ResetSequence()
+		return nil
+	case conversationentry.FieldKind:
+		m.ResetKind()
+		return nil
+	case conversationentry.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case conversationentry.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case conversationentry.FieldText:
+		m.ResetText()
+		return nil
+	case conversationentry.FieldData:
+		m.ResetData()
+		return nil
+	case conversationentry.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ConversationEntry field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ConversationEntryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.conversation != nil {
+		edges = append(edges, conversationentry.EdgeConversation)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ConversationEntryMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case conversationentry.EdgeConversation:
+		if id := m.conversation; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ConversationEntryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ConversationEntryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ConversationEntryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedconversation {
+		edges = append(edges, conversationentry.EdgeConversation)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ConversationEntryMutation) EdgeCleared(name string) bool {
+	switch name {
+	case conversationentry.EdgeConversation:
+		return m.clearedconversation
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ConversationEntryMutation) ClearEdge(name string) error {
+	switch name {
+	case conversationentry.EdgeConversation:
+		m.ClearConversation()
+		return nil
+	}
+	return fmt.Errorf("unknown ConversationEntry unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ConversationEntryMutation) ResetEdge(name string) error {
+	switch name {
+	case conversationentry.EdgeConversation:
+		m.ResetConversation()
+		return nil
+	}
+	return fmt.Errorf("unknown ConversationEntry edge %s", name)
+}
+
 // GrantMutation represents an operation that mutates the Grant nodes in the graph.
 type GrantMutation struct {
 	config
@@ -10744,6 +13360,1190 @@ func (m *IntegrityFailureMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown IntegrityFailure edge %s", name)
 }
 
+// OpenPointMutation represents an operation that mutates the OpenPoint nodes in the graph.
+type OpenPointMutation struct {
+	config
+	op              Op
+	typ             string
+	id              *uuid.UUID
+	key             *string
+	skill_id        *uuid.UUID
+	subject         *string
+	target_table    *string
+	target_id       *string
+	fields          *string
+	tool            *string
+	skipped_by      *uuid.UUID
+	conversation_id *uuid.UUID
+	run_id          *uuid.UUID
+	skipped_at      *time.Time
+	times           *int
+	addtimes        *int
+	closed_at       *time.Time
+	closed_run_id   *uuid.UUID
+	created_at      *time.Time
+	clearedFields   map[string]struct{}
+	done            bool
+	oldValue        func(context.Context) (*OpenPoint, error)
+	predicates      []predicate.OpenPoint
+}
+
+var _ ent.Mutation = (*OpenPointMutation)(nil)
+
+// openpointOption allows management of the mutation configuration using functional options.
+type openpointOption func(*OpenPointMutation)
+
+// newOpenPointMutation creates new mutation for the OpenPoint entity.
+func newOpenPointMutation(c config, op Op, opts ...openpointOption) *OpenPointMutation {
+	m := &OpenPointMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeOpenPoint,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withOpenPointID sets the ID field of the mutation.
+func withOpenPointID(id uuid.UUID) openpointOption {
+	return func(m *OpenPointMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *OpenPoint
+		)
+		m.oldValue = func(ctx context.Context) (*OpenPoint, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().OpenPoint.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withOpenPoint sets the old OpenPoint of the mutation.
+func withOpenPoint(node *OpenPoint) openpointOption {
+	return func(m *OpenPointMutation) {
+		m.oldValue = func(context.Context) (*OpenPoint, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m OpenPointMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m OpenPointMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of OpenPoint entities.
+func (m *OpenPointMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *OpenPointMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *OpenPointMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().OpenPoint.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetKey sets the "key" field.
+func (m *OpenPointMutation) SetKey(s string) {
+	m.key = &s
+}
+
+// Key returns the value of the "key" field in the mutation.
+func (m *OpenPointMutation) Key() (r string, exists bool) {
+	v := m.key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKey returns the old "key" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKey: %w", err)
+	}
+	return oldValue.Key, nil
+}
+
+// ResetKey resets all changes to the "key" field.
+func (m *OpenPointMutation) ResetKey() {
+	m.key = nil
+}
+
+// SetSkillID sets the "skill_id" field.
+func (m *OpenPointMutation) SetSkillID(u uuid.UUID) {
+	m.skill_id = &u
+}
+
+// SkillID returns the value of the "skill_id" field in the mutation.
+func (m *OpenPointMutation) SkillID() (r uuid.UUID, exists bool) {
+	v := m.skill_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSkillID returns the old "skill_id" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldSkillID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSkillID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSkillID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSkillID: %w", err)
+	}
+	return oldValue.SkillID, nil
+}
+
+// ResetSkillID resets all changes to the "skill_id" field.
+func (m *OpenPointMutation) ResetSkillID() {
+	m.skill_id = nil
+}
+
+// SetSubject sets the "subject" field.
+func (m *OpenPointMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *OpenPointMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ClearSubject clears the value of the "subject" field.
+func (m *OpenPointMutation) ClearSubject() {
+	m.subject = nil
+	m.clearedFields[openpoint.FieldSubject] = struct{}{}
+}
+
+// SubjectCleared returns if the "subject" field was cleared in this mutation.
+func (m *OpenPointMutation) SubjectCleared() bool {
+	_, ok := m.clearedFields[openpoint.FieldSubject]
+	return ok
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *OpenPointMutation) ResetSubject() {
+	m.subject = nil
+	delete(m.clearedFields, openpoint.FieldSubject)
+}
+
+// SetTargetTable sets the "target_table" field.
+func (m *OpenPointMutation) SetTargetTable(s string) {
+	m.target_table = &s
+}
+
+// TargetTable returns the value of the "target_table" field in the mutation.
+func (m *OpenPointMutation) TargetTable() (r string, exists bool) {
+	v := m.target_table
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTargetTable returns the old "target_table" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldTargetTable(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTargetTable is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTargetTable requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTargetTable: %w", err)
+	}
+	return oldValue.TargetTable, nil
+}
+
+// ResetTargetTable resets all changes to the "target_table" field.
+func (m *OpenPointMutation) ResetTargetTable() {
+	m.target_table = nil
+}
+
+// SetTargetID sets the "target_id" field.
+func (m *OpenPointMutation) SetTargetID(s string) {
+	m.target_id = &s
+}
+
+// TargetID returns the value of the "target_id" field in the mutation.
+func (m *OpenPointMutation) TargetID() (r string, exists bool) {
+	v := m.target_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTargetID returns the old "target_id" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldTargetID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTargetID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTargetID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTargetID: %w", err)
+	}
+	return oldValue.TargetID, nil
+}
+
+// ResetTargetID resets all changes to the "target_id" field.
+func (m *OpenPointMutation) ResetTargetID() {
+	m.target_id = nil
+}
+
+// SetFields sets the "fields" field.
+func (m *OpenPointMutation) SetFields(s string) {
+	m.fields = &s
+}
+
+// GetFields returns the value of the "fields" field in the mutation.
+func (m *OpenPointMutation) GetFields() (r string, exists bool) {
+	v := m.fields
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFields returns the old "fields" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldFields(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFields is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFields requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFields: %w", err)
+	}
+	return oldValue.Fields, nil
+}
+
+// ResetFields resets all changes to the "fields" field.
+func (m *OpenPointMutation) ResetFields() {
+	m.fields = nil
+}
+
+// SetTool sets the "tool" field.
+func (m *OpenPointMutation) SetTool(s string) {
+	m.tool = &s
+}
+
+// Tool returns the value of the "tool" field in the mutation.
+func (m *OpenPointMutation) Tool() (r string, exists bool) {
+	v := m.tool
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTool returns the old "tool" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldTool(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTool is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTool requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTool: %w", err)
+	}
+	return oldValue.Tool, nil
+}
+
+// ResetTool resets all changes to the "tool" field.
+func (m *OpenPointMutation) ResetTool() {
+	m.tool = nil
+}
+
+// SetSkippedBy sets the "skipped_by" field.
+func (m *OpenPointMutation) SetSkippedBy(u uuid.UUID) {
+	m.skipped_by = &u
+}
+
+// SkippedBy returns the value of the "skipped_by" field in the mutation.
+func (m *OpenPointMutation) SkippedBy() (r uuid.UUID, exists bool) {
+	v := m.skipped_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSkippedBy returns the old "skipped_by" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldSkippedBy(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSkippedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSkippedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSkippedBy: %w", err)
+	}
+	return oldValue.SkippedBy, nil
+}
+
+// ResetSkippedBy resets all changes to the "skipped_by" field.
+func (m *OpenPointMutation) ResetSkippedBy() {
+	m.skipped_by = nil
+}
+
+// SetConversationID sets the "conversation_id" field.
+func (m *OpenPointMutation) SetConversationID(u uuid.UUID) {
+	m.conversation_id = &u
+}
+
+// ConversationID returns the value of the "conversation_id" field in the mutation.
+func (m *OpenPointMutation) ConversationID() (r uuid.UUID, exists bool) {
+	v := m.conversation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConversationID returns the old "conversation_id" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldConversationID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConversationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConversationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConversationID: %w", err)
+	}
+	return oldValue.ConversationID, nil
+}
+
+// ResetConversationID resets all changes to the "conversation_id" field.
+func (m *OpenPointMutation) ResetConversationID() {
+	m.conversation_id = nil
+}
+
+// SetRunID sets the "run_id" field.
+func (m *OpenPointMutation) SetRunID(u uuid.UUID) {
+	m.run_id = &u
+}
+
+// RunID returns the value of the "run_id" field in the mutation.
+func (m *OpenPointMutation) RunID() (r uuid.UUID, exists bool) {
+	v := m.run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunID returns the old "run_id" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldRunID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunID: %w", err)
+	}
+	return oldValue.RunID, nil
+}
+
+// ResetRunID resets all changes to the "run_id" field.
+func (m *OpenPointMutation) ResetRunID() {
+	m.run_id = nil
+}
+
+// SetSkippedAt sets the "skipped_at" field.
+func (m *OpenPointMutation) SetSkippedAt(t time.Time) {
+	m.skipped_at = &t
+}
+
+// SkippedAt returns the value of the "skipped_at" field in the mutation.
+func (m *OpenPointMutation) SkippedAt() (r time.Time, exists bool) {
+	v := m.skipped_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSkippedAt returns the old "skipped_at" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldSkippedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSkippedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSkippedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSkippedAt: %w", err)
+	}
+	return oldValue.SkippedAt, nil
+}
+
+// ResetSkippedAt resets all changes to the "skipped_at" field.
+func (m *OpenPointMutation) ResetSkippedAt() {
+	m.skipped_at = nil
+}
+
+// SetTimes sets the "times" field.
+func (m *OpenPointMutation) SetTimes(i int) {
+	m.times = &i
+	m.addtimes = nil
+}
+
+// Times returns the value of the "times" field in the mutation.
+func (m *OpenPointMutation) Times() (r int, exists bool) {
+	v := m.times
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTimes returns the old "times" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldTimes(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTimes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTimes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTimes: %w", err)
+	}
+	return oldValue.Times, nil
+}
+
+// AddTimes adds i to the "times" field.
+func (m *OpenPointMutation) AddTimes(i int) {
+	if m.addtimes != nil {
+		*m.addtimes += i
+	} else {
+		m.addtimes = &i
+	}
+}
+
+// AddedTimes returns the value that was added to the "times" field in this mutation.
+func (m *OpenPointMutation) AddedTimes() (r int, exists bool) {
+	v := m.addtimes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTimes resets all changes to the "times" field.
+func (m *OpenPointMutation) ResetTimes() {
+	m.times = nil
+	m.addtimes = nil
+}
+
+// SetClosedAt sets the "closed_at" field.
+func (m *OpenPointMutation) SetClosedAt(t time.Time) {
+	m.closed_at = &t
+}
+
+// ClosedAt returns the value of the "closed_at" field in the mutation.
+func (m *OpenPointMutation) ClosedAt() (r time.Time, exists bool) {
+	v := m.closed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClosedAt returns the old "closed_at" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldClosedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClosedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClosedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClosedAt: %w", err)
+	}
+	return oldValue.ClosedAt, nil
+}
+
+// ClearClosedAt clears the value of the "closed_at" field.
+func (m *OpenPointMutation) ClearClosedAt() {
+	m.closed_at = nil
+	m.clearedFields[openpoint.FieldClosedAt] = struct{}{}
+}
+
+// ClosedAtCleared returns if the "closed_at" field was cleared in this mutation.
+func (m *OpenPointMutation) ClosedAtCleared() bool {
+	_, ok := m.clearedFields[openpoint.FieldClosedAt]
+	return ok
+}
+
+// ResetClosedAt resets all changes to the "closed_at" field.
+func (m *OpenPointMutation) ResetClosedAt() {
+	m.closed_at = nil
+	delete(m.clearedFields, openpoint.FieldClosedAt)
+}
+
+// SetClosedRunID sets the "closed_run_id" field.
+func (m *OpenPointMutation) SetClosedRunID(u uuid.UUID) {
+	m.closed_run_id = &u
+}
+
+// ClosedRunID returns the value of the "closed_run_id" field in the mutation.
+func (m *OpenPointMutation) ClosedRunID() (r uuid.UUID, exists bool) {
+	v := m.closed_run_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClosedRunID returns the old "closed_run_id" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldClosedRunID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClosedRunID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClosedRunID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClosedRunID: %w", err)
+	}
+	return oldValue.ClosedRunID, nil
+}
+
+// ClearClosedRunID clears the value of the "closed_run_id" field.
+func (m *OpenPointMutation) ClearClosedRunID() {
+	m.closed_run_id = nil
+	m.clearedFields[openpoint.FieldClosedRunID] = struct{}{}
+}
+
+// ClosedRunIDCleared returns if the "closed_run_id" field was cleared in this mutation.
+func (m *OpenPointMutation) ClosedRunIDCleared() bool {
+	_, ok := m.clearedFields[openpoint.FieldClosedRunID]
+	return ok
+}
+
+// ResetClosedRunID resets all changes to the "closed_run_id" field.
+func (m *OpenPointMutation) ResetClosedRunID() {
+	m.closed_run_id = nil
+	delete(m.clearedFields, openpoint.FieldClosedRunID)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *OpenPointMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *OpenPointMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the OpenPoint entity.
+// If the OpenPoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OpenPointMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *OpenPointMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the OpenPointMutation builder.
+func (m *OpenPointMutation) Where(ps ...predicate.OpenPoint) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the OpenPointMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *OpenPointMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.OpenPoint, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *OpenPointMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *OpenPointMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (OpenPoint).
+func (m *OpenPointMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *OpenPointMutation) Fields() []string {
+	fields := make([]string, 0, 15)
+	if m.key != nil {
+		fields = append(fields, openpoint.FieldKey)
+	}
+	if m.skill_id != nil {
+		fields = append(fields, openpoint.FieldSkillID)
+	}
+	if m.subject != nil {
+		fields = append(fields, openpoint.FieldSubject)
+	}
+	if m.target_table != nil {
+		fields = append(fields, openpoint.FieldTargetTable)
+	}
+	if m.target_id != nil {
+		fields = append(fields, openpoint.FieldTargetID)
+	}
+	if m.fields != nil {
+		fields = append(fields, openpoint.FieldFields)
+	}
+	if m.tool != nil {
+		fields = append(fields, openpoint.FieldTool)
+	}
+	if m.skipped_by != nil {
+		fields = append(fields, openpoint.FieldSkippedBy)
+	}
+	if m.conversation_id != nil {
+		fields = append(fields, openpoint.FieldConversationID)
+	}
+	if m.run_id != nil {
+		fields = append(fields, openpoint.FieldRunID)
+	}
+	if m.skipped_at != nil {
+		fields = append(fields, openpoint.FieldSkippedAt)
+	}
+	if m.times != nil {
+		fields = append(fields, openpoint.FieldTimes)
+	}
+	if m.closed_at != nil {
+		fields = append(fields, openpoint.FieldClosedAt)
+	}
+	if m.closed_run_id != nil {
+		fields = append(fields, openpoint.FieldClosedRunID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, openpoint.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *OpenPointMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case openpoint.FieldKey:
+		return m.Key()
+	case openpoint.FieldSkillID:
+		return m.SkillID()
+	case openpoint.FieldSubject:
+		return m.Subject()
+	case openpoint.FieldTargetTable:
+		return m.TargetTable()
+	case openpoint.FieldTargetID:
+		return m.TargetID()
+	case openpoint.FieldFields:
+		return m.GetFields()
+	case openpoint.FieldTool:
+		return m.Tool()
+	case openpoint.FieldSkippedBy:
+		return m.SkippedBy()
+	case openpoint.FieldConversationID:
+		return m.ConversationID()
+	case openpoint.FieldRunID:
+		return m.RunID()
+	case openpoint.FieldSkippedAt:
+		return m.SkippedAt()
+	case openpoint.FieldTimes:
+		return m.Times()
+	case openpoint.FieldClosedAt:
+		return m.ClosedAt()
+	case openpoint.FieldClosedRunID:
+		return m.ClosedRunID()
+	case openpoint.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *OpenPointMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case openpoint.FieldKey:
+		return m.OldKey(ctx)
+	case openpoint.FieldSkillID:
+		return m.OldSkillID(ctx)
+	case openpoint.FieldSubject:
+		return m.OldSubject(ctx)
+	case openpoint.FieldTargetTable:
+		return m.OldTargetTable(ctx)
+	case openpoint.FieldTargetID:
+		return m.OldTargetID(ctx)
+	case openpoint.FieldFields:
+		return m.OldFields(ctx)
+	case openpoint.FieldTool:
+		return m.OldTool(ctx)
+	case openpoint.FieldSkippedBy:
+		return m.OldSkippedBy(ctx)
+	case openpoint.FieldConversationID:
+		return m.OldConversationID(ctx)
+	case openpoint.FieldRunID:
+		return m.OldRunID(ctx)
+	case openpoint.FieldSkippedAt:
+		return m.OldSkippedAt(ctx)
+	case openpoint.FieldTimes:
+		return m.OldTimes(ctx)
+	case openpoint.FieldClosedAt:
+		return m.OldClosedAt(ctx)
+	case openpoint.FieldClosedRunID:
+		return m.OldClosedRunID(ctx)
+	case openpoint.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown OpenPoint field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OpenPointMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case openpoint.FieldKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKey(v)
+		return nil
+	case openpoint.FieldSkillID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSkillID(v)
+		return nil
+	case openpoint.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case openpoint.FieldTargetTable:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTargetTable(v)
+		return nil
+	case openpoint.FieldTargetID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTargetID(v)
+		return nil
+	case openpoint.FieldFields:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFields(v)
+		return nil
+	case openpoint.FieldTool:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTool(v)
+		return nil
+	case openpoint.FieldSkippedBy:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSkippedBy(v)
+		return nil
+	case openpoint.FieldConversationID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConversationID(v)
+		return nil
+	case openpoint.FieldRunID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunID(v)
+		return nil
+	case openpoint.FieldSkippedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSkippedAt(v)
+		return nil
+	case openpoint.FieldTimes:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTimes(v)
+		return nil
+	case openpoint.FieldClosedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClosedAt(v)
+		return nil
+	case openpoint.FieldClosedRunID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClosedRunID(v)
+		return nil
+	case openpoint.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown OpenPoint field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *OpenPointMutation) AddedFields() []string {
+	var fields []string
+	if m.addtimes != nil {
+		fields = append(fields, openpoint.FieldTimes)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *OpenPointMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case openpoint.FieldTimes:
+		return m.AddedTimes()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OpenPointMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case openpoint.FieldTimes:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTimes(v)
+		return nil
+	}
+	return fmt.Errorf("unknown OpenPoint numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *OpenPointMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(openpoint.FieldSubject) {
+		fields = append(fields, openpoint.FieldSubject)
+	}
+	if m.FieldCleared(openpoint.FieldClosedAt) {
+		fields = append(fields, openpoint.FieldClosedAt)
+	}
+	if m.FieldCleared(openpoint.FieldClosedRunID) {
+		fields = append(fields, openpoint.FieldClosedRunID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *OpenPointMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *OpenPointMutation) ClearField(name string) error {
+	switch name {
+	case openpoint.FieldSubject:
+		m.ClearSubject()
+		return nil
+	case openpoint.FieldClosedAt:
+		m.ClearClosedAt()
+		return nil
+	case openpoint.FieldClosedRunID:
+		m.ClearClosedRunID()
+		return nil
+	}
+	return fmt.Errorf("unknown OpenPoint nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *OpenPointMutation) ResetField(name string) error {
+	switch name {
+	case openpoint.FieldKey:
+		m.ResetKey()
+		return nil
+	case openpoint.FieldSkillID:
+		m.ResetSkillID()
+		return nil
+	case openpoint.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case openpoint.FieldTargetTable:
+		m.ResetTargetTable()
+		return nil
+	case openpoint.FieldTargetID:
+		m.ResetTargetID()
+		return nil
+	case openpoint.FieldFields:
+		m.ResetFields()
+		return nil
+	case openpoint.FieldTool:
+		m.ResetTool()
+		return nil
+	case openpoint.FieldSkippedBy:
+		m.ResetSkippedBy()
+		return nil
+	case openpoint.FieldConversationID:
+		m.ResetConversationID()
+		return nil
+	case openpoint.FieldRunID:
+		m.ResetRunID()
+		return nil
+	case openpoint.FieldSkippedAt:
+		m.ResetSkippedAt()
+		return nil
+	case openpoint.FieldTimes:
+		m.ResetTimes()
+		return nil
+	case openpoint.FieldClosedAt:
+		m.ResetClosedAt()
+		return nil
+	case openpoint.FieldClosedRunID:
+		m.ResetClosedRunID()
+		return nil
+	case openpoint.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown OpenPoint field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *OpenPointMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *OpenPointMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *OpenPointMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *OpenPointMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *OpenPointMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *OpenPointMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *OpenPointMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown OpenPoint unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *OpenPointMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown OpenPoint edge %s", name)
+}
+
 // ProviderMutation represents an operation that mutates the Provider nodes in the graph.
 type ProviderMutation struct {
 	config
@@ -12131,6 +15931,7 @@ type RunMutation struct {
 	predecessor_id       *uuid.UUID
 	invoked_skill_id     *uuid.UUID
 	task_id              *uuid.UUID
+	conversation_id      *uuid.UUID
 	forced_skill_ids     *string
 	skill_allow_list     *string
 	caller_tools         *string
@@ -12154,6 +15955,8 @@ type RunMutation struct {
 	fence                *string
 	usage                *string
 	privacy_level        *string
+	writes               *int
+	addwrites            *int
 	next_seq             *int
 	addnext_seq          *int
 	created_at           *time.Time
@@ -12843,6 +16646,55 @@ func (m *RunMutation) TaskIDCleared() bool {
 func (m *RunMutation) ResetTaskID() {
 	m.task_id = nil
 	delete(m.clearedFields, run.FieldTaskID)
+}
+
+// SetConversationID sets the "conversation_id" field.
+func (m *RunMutation) SetConversationID(u uuid.UUID) {
+	m.conversation_id = &u
+}
+
+// ConversationID returns the value of the "conversation_id" field in the mutation.
+func (m *RunMutation) ConversationID() (r uuid.UUID, exists bool) {
+	v := m.conversation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConversationID returns the old "conversation_id" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldConversationID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConversationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConversationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConversationID: %w", err)
+	}
+	return oldValue.ConversationID, nil
+}
+
+// ClearConversationID clears the value of the "conversation_id" field.
+func (m *RunMutation) ClearConversationID() {
+	m.conversation_id = nil
+	m.clearedFields[run.FieldConversationID] = struct{}{}
+}
+
+// ConversationIDCleared returns if the "conversation_id" field was cleared in this mutation.
+func (m *RunMutation) ConversationIDCleared() bool {
+	_, ok := m.clearedFields[run.FieldConversationID]
+	return ok
+}
+
+// ResetConversationID resets all changes to the "conversation_id" field.
+func (m *RunMutation) ResetConversationID() {
+	m.conversation_id = nil
+	delete(m.clearedFields, run.FieldConversationID)
 }
 
 // SetForcedSkillIds sets the "forced_skill_ids" field.
@@ -13820,6 +17672,62 @@ func (m *RunMutation) ResetPrivacyLevel() {
 	m.privacy_level = nil
 }
 
+// SetWrites sets the "writes" field.
+func (m *RunMutation) SetWrites(i int) {
+	m.writes = &i
+	m.addwrites = nil
+}
+
+// Writes returns the value of the "writes" field in the mutation.
+func (m *RunMutation) Writes() (r int, exists bool) {
+	v := m.writes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWrites returns the old "writes" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldWrites(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWrites is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWrites requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWrites: %w", err)
+	}
+	return oldValue.Writes, nil
+}
+
+// AddWrites adds i to the "writes" field.
+func (m *RunMutation) AddWrites(i int) {
+	if m.addwrites != nil {
+		*m.addwrites += i
+	} else {
+		m.addwrites = &i
+	}
+}
+
+// AddedWrites returns the value that was added to the "writes" field in this mutation.
+func (m *RunMutation) AddedWrites() (r int, exists bool) {
+	v := m.addwrites
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetWrites resets all changes to the "writes" field.
+func (m *RunMutation) ResetWrites() {
+	m.writes = nil
+	m.addwrites = nil
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (m *RunMutation) SetNextSeq(i int) {
 	m.next_seq = &i
@@ -14098,7 +18006,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 37)
+	fields := make([]string, 0, 39)
 	if m.status != nil {
 		fields = append(fields, run.FieldStatus)
 	}
@@ -14137,6 +18045,9 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.task_id != nil {
 		fields = append(fields, run.FieldTaskID)
+	}
+	if m.conversation_id != nil {
+		fields = append(fields, run.FieldConversationID)
 	}
 	if m.forced_skill_ids != nil {
 		fields = append(fields, run.FieldForcedSkillIds)
@@ -14198,6 +18109,9 @@ func (m *RunMutation) Fields() []string {
 	if m.privacy_level != nil {
 		fields = append(fields, run.FieldPrivacyLevel)
 	}
+	if m.writes != nil {
+		fields = append(fields, run.FieldWrites)
+	}
 	if m.next_seq != nil {
 		fields = append(fields, run.FieldNextSeq)
 	}
@@ -14244,6 +18158,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.InvokedSkillID()
 	case run.FieldTaskID:
 		return m.TaskID()
+	case run.FieldConversationID:
+		return m.ConversationID()
 	case run.FieldForcedSkillIds:
 		return m.ForcedSkillIds()
 	case run.FieldSkillAllowList:
@@ -14284,6 +18200,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.Usage()
 	case run.FieldPrivacyLevel:
 		return m.PrivacyLevel()
+	case run.FieldWrites:
+		return m.Writes()
 	case run.FieldNextSeq:
 		return m.NextSeq()
 	case run.FieldCreatedAt:
@@ -14327,6 +18245,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldInvokedSkillID(ctx)
 	case run.FieldTaskID:
 		return m.OldTaskID(ctx)
+	case run.FieldConversationID:
+		return m.OldConversationID(ctx)
 	case run.FieldForcedSkillIds:
 		return m.OldForcedSkillIds(ctx)
 	case run.FieldSkillAllowList:
@@ -14367,6 +18287,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldUsage(ctx)
 	case run.FieldPrivacyLevel:
 		return m.OldPrivacyLevel(ctx)
+	case run.FieldWrites:
+		return m.OldWrites(ctx)
 	case run.FieldNextSeq:
 		return m.OldNextSeq(ctx)
 	case run.FieldCreatedAt:
@@ -14474,6 +18396,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetTaskID(v)
+		return nil
+	case run.FieldConversationID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConversationID(v)
 		return nil
 	case run.FieldForcedSkillIds:
 		v, ok := value.(string)
@@ -14615,6 +18544,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPrivacyLevel(v)
 		return nil
+	case run.FieldWrites:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWrites(v)
+		return nil
 	case run.FieldNextSeq:
 		v, ok := value.(int)
 		if !ok {
@@ -14660,6 +18596,9 @@ func (m *RunMutation) AddedFields() []string {
 	if m.addattempts != nil {
 		fields = append(fields, run.FieldAttempts)
 	}
+	if m.addwrites != nil {
+		fields = append(fields, run.FieldWrites)
+	}
 	if m.addnext_seq != nil {
 		fields = append(fields, run.FieldNextSeq)
 	}
@@ -14677,6 +18616,8 @@ func (m *RunMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedSuspension()
 	case run.FieldAttempts:
 		return m.AddedAttempts()
+	case run.FieldWrites:
+		return m.AddedWrites()
 	case run.FieldNextSeq:
 		return m.AddedNextSeq()
 	}
@@ -14708,6 +18649,13 @@ func (m *RunMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAttempts(v)
+		return nil
+	case run.FieldWrites:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddWrites(v)
 		return nil
 	case run.FieldNextSeq:
 		v, ok := value.(int)
@@ -14747,6 +18695,9 @@ func (m *RunMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(run.FieldTaskID) {
 		fields = append(fields, run.FieldTaskID)
+	}
+	if m.FieldCleared(run.FieldConversationID) {
+		fields = append(fields, run.FieldConversationID)
 	}
 	if m.FieldCleared(run.FieldForcedSkillIds) {
 		fields = append(fields, run.FieldForcedSkillIds)
@@ -14836,6 +18787,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldTaskID:
 		m.ClearTaskID()
+		return nil
+	case run.FieldConversationID:
+		m.ClearConversationID()
 		return nil
 	case run.FieldForcedSkillIds:
 		m.ClearForcedSkillIds()
@@ -14935,6 +18889,9 @@ func (m *RunMutation) ResetField(name string) error {
 	case run.FieldTaskID:
 		m.ResetTaskID()
 		return nil
+	case run.FieldConversationID:
+		m.ResetConversationID()
+		return nil
 	case run.FieldForcedSkillIds:
 		m.ResetForcedSkillIds()
 		return nil
@@ -14994,6 +18951,9 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldPrivacyLevel:
 		m.ResetPrivacyLevel()
+		return nil
+	case run.FieldWrites:
+		m.ResetWrites()
 		return nil
 	case run.FieldNextSeq:
 		m.ResetNextSeq()

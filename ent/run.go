@@ -46,6 +46,8 @@ type Run struct {
 	InvokedSkillID *uuid.UUID `json:"invoked_skill_id,omitempty"`
 	// the task it carries out; NULL for any other run
 	TaskID *uuid.UUID `json:"task_id,omitempty"`
+	// the conversation whose turn it is, which may be gone; NULL for any other run
+	ConversationID *uuid.UUID `json:"conversation_id,omitempty"`
 	// JSON list
 	ForcedSkillIds string `json:"forced_skill_ids,omitempty"`
 	// JSON list fixed at start; null is unrestricted (RULES T1)
@@ -86,6 +88,8 @@ type Run struct {
 	Usage string `json:"usage,omitempty"`
 	// which level it began with (RULES Y1)
 	PrivacyLevel string `json:"privacy_level,omitempty"`
+	// how many of its calls wrote
+	Writes int `json:"writes,omitempty"`
 	// the sequence of the next event; taking numbers locks the row (RULES R5)
 	NextSeq int `json:"next_seq,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -138,11 +142,11 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case run.FieldPredecessorID, run.FieldInvokedSkillID, run.FieldTaskID:
+		case run.FieldPredecessorID, run.FieldInvokedSkillID, run.FieldTaskID, run.FieldConversationID:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case run.FieldTruncated:
 			values[i] = new(sql.NullBool)
-		case run.FieldMaxIterations, run.FieldSuspension, run.FieldAttempts, run.FieldNextSeq:
+		case run.FieldMaxIterations, run.FieldSuspension, run.FieldAttempts, run.FieldWrites, run.FieldNextSeq:
 			values[i] = new(sql.NullInt64)
 		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLastInput, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage, run.FieldPrivacyLevel:
 			values[i] = new(sql.NullString)
@@ -251,6 +255,13 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.TaskID = new(uuid.UUID)
 				*_m.TaskID = *value.S.(*uuid.UUID)
+			}
+		case run.FieldConversationID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field conversation_id", values[i])
+			} else if value.Valid {
+				_m.ConversationID = new(uuid.UUID)
+				*_m.ConversationID = *value.S.(*uuid.UUID)
 			}
 		case run.FieldForcedSkillIds:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -374,6 +385,12 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.PrivacyLevel = value.String
 			}
+		case run.FieldWrites:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field writes", values[i])
+			} else if value.Valid {
+				_m.Writes = int(value.Int64)
+			}
 		case run.FieldNextSeq:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field next_seq", values[i])
@@ -490,6 +507,11 @@ func (_m *Run) String() string {
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")
+	if v := _m.ConversationID; v != nil {
+		builder.WriteString("conversation_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
 	builder.WriteString("forced_skill_ids=")
 	builder.WriteString(_m.ForcedSkillIds)
 	builder.WriteString(", ")
@@ -550,6 +572,9 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("privacy_level=")
 	builder.WriteString(_m.PrivacyLevel)
+	builder.WriteString(", ")
+	builder.WriteString("writes=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Writes))
 	builder.WriteString(", ")
 	builder.WriteString("next_seq=")
 	builder.WriteString(fmt.Sprintf("%v", _m.NextSeq))

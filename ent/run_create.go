@@ -181,6 +181,20 @@ func (_c *RunCreate) SetNillableTaskID(v *uuid.UUID) *RunCreate {
 	return _c
 }
 
+// SetConversationID sets the "conversation_id" field.
+func (_c *RunCreate) SetConversationID(v uuid.UUID) *RunCreate {
+	_c.mutation.SetConversationID(v)
+	return _c
+}
+
+// SetNillableConversationID sets the "conversation_id" field if the given value is not nil.
+func (_c *RunCreate) SetNillableConversationID(v *uuid.UUID) *RunCreate {
+	if v != nil {
+		_c.SetConversationID(*v)
+	}
+	return _c
+}
+
 // SetForcedSkillIds sets the "forced_skill_ids" field.
 func (_c *RunCreate) SetForcedSkillIds(v string) *RunCreate {
 	_c.mutation.SetForcedSkillIds(v)
@@ -461,6 +475,20 @@ func (_c *RunCreate) SetNillablePrivacyLevel(v *string) *RunCreate {
 	return _c
 }
 
+// SetWrites sets the "writes" field.
+func (_c *RunCreate) SetWrites(v int) *RunCreate {
+	_c.mutation.SetWrites(v)
+	return _c
+}
+
+// SetNillableWrites sets the "writes" field if the given value is not nil.
+func (_c *RunCreate) SetNillableWrites(v *int) *RunCreate {
+	if v != nil {
+		_c.SetWrites(*v)
+	}
+	return _c
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (_c *RunCreate) SetNextSeq(v int) *RunCreate {
 	_c.mutation.SetNextSeq(v)
@@ -588,6 +616,10 @@ func (_c *RunCreate) defaults() {
 		v := run.DefaultPrivacyLevel
 		_c.mutation.SetPrivacyLevel(v)
 	}
+	if _, ok := _c.mutation.Writes(); !ok {
+		v := run.DefaultWrites
+		_c.mutation.SetWrites(v)
+	}
 	if _, ok := _c.mutation.NextSeq(); !ok {
 		v := run.DefaultNextSeq
 		_c.mutation.SetNextSeq(v)
@@ -625,6 +657,9 @@ func (_c *RunCreate) check() error {
 	}
 	if _, ok := _c.mutation.PrivacyLevel(); !ok {
 		return &ValidationError{Name: "privacy_level", err: errors.New(`ent: missing required field "Run.privacy_level"`)}
+	}
+	if _, ok := _c.mutation.Writes(); !ok {
+		return &ValidationError{Name: "writes", err: errors.New(`ent: missing required field "Run.writes"`)}
 	}
 	if _, ok := _c.mutation.NextSeq(); !ok {
 		return &ValidationError{Name: "next_seq", err: errors.New(`ent: missing required field "Run.next_seq"`)}
@@ -717,6 +752,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 		_spec.SetField(run.FieldTaskID, field.TypeUUID, value)
 		_node.TaskID = &value
 	}
+	if value, ok := _c.mutation.ConversationID(); ok {
+		_spec.SetField(run.FieldConversationID, field.TypeUUID, value)
+		_node.ConversationID = &value
+	}
 	if value, ok := _c.mutation.ForcedSkillIds(); ok {
 		_spec.SetField(run.FieldForcedSkillIds, field.TypeString, value)
 		_node.ForcedSkillIds = value
@@ -796,6 +835,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PrivacyLevel(); ok {
 		_spec.SetField(run.FieldPrivacyLevel, field.TypeString, value)
 		_node.PrivacyLevel = value
+	}
+	if value, ok := _c.mutation.Writes(); ok {
+		_spec.SetField(run.FieldWrites, field.TypeInt, value)
+		_node.Writes = value
 	}
 	if value, ok := _c.mutation.NextSeq(); ok {
 		_spec.SetField(run.FieldNextSeq, field.TypeInt, value)

@@ -261,6 +261,26 @@ func (_u *RunUpdate) ClearTaskID() *RunUpdate {
 	return _u
 }
 
+// SetConversationID sets the "conversation_id" field.
+func (_u *RunUpdate) SetConversationID(v uuid.UUID) *RunUpdate {
+	_u.mutation.SetConversationID(v)
+	return _u
+}
+
+// SetNillableConversationID sets the "conversation_id" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableConversationID(v *uuid.UUID) *RunUpdate {
+	if v != nil {
+		_u.SetConversationID(*v)
+	}
+	return _u
+}
+
+// ClearConversationID clears the value of the "conversation_id" field.
+func (_u *RunUpdate) ClearConversationID() *RunUpdate {
+	_u.mutation.ClearConversationID()
+	return _u
+}
+
 // SetForcedSkillIds sets the "forced_skill_ids" field.
 func (_u *RunUpdate) SetForcedSkillIds(v string) *RunUpdate {
 	_u.mutation.SetForcedSkillIds(v)
@@ -652,6 +672,27 @@ func (_u *RunUpdate) SetNillablePrivacyLevel(v *string) *RunUpdate {
 	return _u
 }
 
+// SetWrites sets the "writes" field.
+func (_u *RunUpdate) SetWrites(v int) *RunUpdate {
+	_u.mutation.ResetWrites()
+	_u.mutation.SetWrites(v)
+	return _u
+}
+
+// SetNillableWrites sets the "writes" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableWrites(v *int) *RunUpdate {
+	if v != nil {
+		_u.SetWrites(*v)
+	}
+	return _u
+}
+
+// AddWrites adds value to the "writes" field.
+func (_u *RunUpdate) AddWrites(v int) *RunUpdate {
+	_u.mutation.AddWrites(v)
+	return _u
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (_u *RunUpdate) SetNextSeq(v int) *RunUpdate {
 	_u.mutation.ResetNextSeq()
@@ -861,6 +902,12 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.TaskIDCleared() {
 		_spec.ClearField(run.FieldTaskID, field.TypeUUID)
 	}
+	if value, ok := _u.mutation.ConversationID(); ok {
+		_spec.SetField(run.FieldConversationID, field.TypeUUID, value)
+	}
+	if _u.mutation.ConversationIDCleared() {
+		_spec.ClearField(run.FieldConversationID, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.ForcedSkillIds(); ok {
 		_spec.SetField(run.FieldForcedSkillIds, field.TypeString, value)
 	}
@@ -974,6 +1021,12 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.PrivacyLevel(); ok {
 		_spec.SetField(run.FieldPrivacyLevel, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Writes(); ok {
+		_spec.SetField(run.FieldWrites, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedWrites(); ok {
+		_spec.AddField(run.FieldWrites, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.NextSeq(); ok {
 		_spec.SetField(run.FieldNextSeq, field.TypeInt, value)
@@ -1301,6 +1354,26 @@ func (_u *RunUpdateOne) SetNillableTaskID(v *uuid.UUID) *RunUpdateOne {
 // ClearTaskID clears the value of the "task_id" field.
 func (_u *RunUpdateOne) ClearTaskID() *RunUpdateOne {
 	_u.mutation.ClearTaskID()
+	return _u
+}
+
+// SetConversationID sets the "conversation_id" field.
+func (_u *RunUpdateOne) SetConversationID(v uuid.UUID) *RunUpdateOne {
+	_u.mutation.SetConversationID(v)
+	return _u
+}
+
+// SetNillableConversationID sets the "conversation_id" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableConversationID(v *uuid.UUID) *RunUpdateOne {
+	if v != nil {
+		_u.SetConversationID(*v)
+	}
+	return _u
+}
+
+// ClearConversationID clears the value of the "conversation_id" field.
+func (_u *RunUpdateOne) ClearConversationID() *RunUpdateOne {
+	_u.mutation.ClearConversationID()
 	return _u
 }
 
@@ -1695,6 +1768,27 @@ func (_u *RunUpdateOne) SetNillablePrivacyLevel(v *string) *RunUpdateOne {
 	return _u
 }
 
+// SetWrites sets the "writes" field.
+func (_u *RunUpdateOne) SetWrites(v int) *RunUpdateOne {
+	_u.mutation.ResetWrites()
+	_u.mutation.SetWrites(v)
+	return _u
+}
+
+// SetNillableWrites sets the "writes" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableWrites(v *int) *RunUpdateOne {
+	if v != nil {
+		_u.SetWrites(*v)
+	}
+	return _u
+}
+
+// AddWrites adds value to the "writes" field.
+func (_u *RunUpdateOne) AddWrites(v int) *RunUpdateOne {
+	_u.mutation.AddWrites(v)
+	return _u
+}
+
 // SetNextSeq sets the "next_seq" field.
 func (_u *RunUpdateOne) SetNextSeq(v int) *RunUpdateOne {
 	_u.mutation.ResetNextSeq()
@@ -1934,6 +2028,12 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	if _u.mutation.TaskIDCleared() {
 		_spec.ClearField(run.FieldTaskID, field.TypeUUID)
 	}
+	if value, ok := _u.mutation.ConversationID(); ok {
+		_spec.SetField(run.FieldConversationID, field.TypeUUID, value)
+	}
+	if _u.mutation.ConversationIDCleared() {
+		_spec.ClearField(run.FieldConversationID, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.ForcedSkillIds(); ok {
 		_spec.SetField(run.FieldForcedSkillIds, field.TypeString, value)
 	}
@@ -2047,6 +2147,12 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if value, ok := _u.mutation.PrivacyLevel(); ok {
 		_spec.SetField(run.FieldPrivacyLevel, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Writes(); ok {
+		_spec.SetField(run.FieldWrites, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedWrites(); ok {
+		_spec.AddField(run.FieldWrites, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.NextSeq(); ok {
 		_spec.SetField(run.FieldNextSeq, field.TypeInt, value)

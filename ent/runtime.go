@@ -8,7 +8,9 @@ import (
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
+	"github.com/countersign/countersign/ent/conversation"
 	"github.com/countersign/countersign/ent/idempotencykey"
+	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
 	"github.com/countersign/countersign/ent/run"
@@ -120,12 +122,52 @@ func init() {
 	contentrevisionDescRevision := contentrevisionFields[2].Descriptor()
 	// contentrevision.DefaultRevision holds the default value on creation for the revision field.
 	contentrevision.DefaultRevision = contentrevisionDescRevision.Default.(int)
+	conversationFields := schema.Conversation{}.Fields()
+	_ = conversationFields
+	// conversationDescTitle is the schema descriptor for title field.
+	conversationDescTitle := conversationFields[3].Descriptor()
+	// conversation.DefaultTitle holds the default value on creation for the title field.
+	conversation.DefaultTitle = conversationDescTitle.Default.(string)
+	// conversationDescSearch is the schema descriptor for search field.
+	conversationDescSearch := conversationFields[4].Descriptor()
+	// conversation.DefaultSearch holds the default value on creation for the search field.
+	conversation.DefaultSearch = conversationDescSearch.Default.(string)
+	// conversationDescSeen is the schema descriptor for seen field.
+	conversationDescSeen := conversationFields[7].Descriptor()
+	// conversation.DefaultSeen holds the default value on creation for the seen field.
+	conversation.DefaultSeen = conversationDescSeen.Default.(int)
+	// conversationDescStarted is the schema descriptor for started field.
+	conversationDescStarted := conversationFields[10].Descriptor()
+	// conversation.DefaultStarted holds the default value on creation for the started field.
+	conversation.DefaultStarted = conversationDescStarted.Default.(bool)
+	// conversationDescQueued is the schema descriptor for queued field.
+	conversationDescQueued := conversationFields[14].Descriptor()
+	// conversation.DefaultQueued holds the default value on creation for the queued field.
+	conversation.DefaultQueued = conversationDescQueued.Default.(int)
+	// conversationDescPinned is the schema descriptor for pinned field.
+	conversationDescPinned := conversationFields[15].Descriptor()
+	// conversation.DefaultPinned holds the default value on creation for the pinned field.
+	conversation.DefaultPinned = conversationDescPinned.Default.(bool)
+	// conversationDescLeaseOwner is the schema descriptor for lease_owner field.
+	conversationDescLeaseOwner := conversationFields[17].Descriptor()
+	// conversation.DefaultLeaseOwner holds the default value on creation for the lease_owner field.
+	conversation.DefaultLeaseOwner = conversationDescLeaseOwner.Default.(string)
+	// conversationDescEntries is the schema descriptor for entries field.
+	conversationDescEntries := conversationFields[19].Descriptor()
+	// conversation.DefaultEntries holds the default value on creation for the entries field.
+	conversation.DefaultEntries = conversationDescEntries.Default.(int)
 	idempotencykeyFields := schema.IdempotencyKey{}.Fields()
 	_ = idempotencykeyFields
 	// idempotencykeyDescHolder is the schema descriptor for holder field.
 	idempotencykeyDescHolder := idempotencykeyFields[5].Descriptor()
 	// idempotencykey.DefaultHolder holds the default value on creation for the holder field.
 	idempotencykey.DefaultHolder = idempotencykeyDescHolder.Default.(string)
+	openpointFields := schema.OpenPoint{}.Fields()
+	_ = openpointFields
+	// openpointDescTimes is the schema descriptor for times field.
+	openpointDescTimes := openpointFields[12].Descriptor()
+	// openpoint.DefaultTimes holds the default value on creation for the times field.
+	openpoint.DefaultTimes = openpointDescTimes.Default.(int)
 	providerFields := schema.Provider{}.Fields()
 	_ = providerFields
 	// providerDescBaseURL is the schema descriptor for base_url field.
@@ -157,27 +199,31 @@ func init() {
 	// run.DefaultMessage holds the default value on creation for the message field.
 	run.DefaultMessage = runDescMessage.Default.(string)
 	// runDescMaxIterations is the schema descriptor for max_iterations field.
-	runDescMaxIterations := runFields[21].Descriptor()
+	runDescMaxIterations := runFields[22].Descriptor()
 	// run.DefaultMaxIterations holds the default value on creation for the max_iterations field.
 	run.DefaultMaxIterations = runDescMaxIterations.Default.(int)
 	// runDescSuspension is the schema descriptor for suspension field.
-	runDescSuspension := runFields[22].Descriptor()
+	runDescSuspension := runFields[23].Descriptor()
 	// run.DefaultSuspension holds the default value on creation for the suspension field.
 	run.DefaultSuspension = runDescSuspension.Default.(int)
 	// runDescTurnDigest is the schema descriptor for turn_digest field.
-	runDescTurnDigest := runFields[23].Descriptor()
+	runDescTurnDigest := runFields[24].Descriptor()
 	// run.DefaultTurnDigest holds the default value on creation for the turn_digest field.
 	run.DefaultTurnDigest = runDescTurnDigest.Default.(string)
 	// runDescAttempts is the schema descriptor for attempts field.
-	runDescAttempts := runFields[29].Descriptor()
+	runDescAttempts := runFields[30].Descriptor()
 	// run.DefaultAttempts holds the default value on creation for the attempts field.
 	run.DefaultAttempts = runDescAttempts.Default.(int)
 	// runDescPrivacyLevel is the schema descriptor for privacy_level field.
-	runDescPrivacyLevel := runFields[33].Descriptor()
+	runDescPrivacyLevel := runFields[34].Descriptor()
 	// run.DefaultPrivacyLevel holds the default value on creation for the privacy_level field.
 	run.DefaultPrivacyLevel = runDescPrivacyLevel.Default.(string)
+	// runDescWrites is the schema descriptor for writes field.
+	runDescWrites := runFields[35].Descriptor()
+	// run.DefaultWrites holds the default value on creation for the writes field.
+	run.DefaultWrites = runDescWrites.Default.(int)
 	// runDescNextSeq is the schema descriptor for next_seq field.
-	runDescNextSeq := runFields[34].Descriptor()
+	runDescNextSeq := runFields[36].Descriptor()
 	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
 	run.DefaultNextSeq = runDescNextSeq.Default.(int)
 	runeventFields := schema.RunEvent{}.Fields()

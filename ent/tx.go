@@ -34,6 +34,10 @@ type Tx struct {
 	ContentRecord *ContentRecordClient
 	// ContentRevision is the client for interacting with the ContentRevision builders.
 	ContentRevision *ContentRevisionClient
+	// Conversation is the client for interacting with the Conversation builders.
+	Conversation *ConversationClient
+	// ConversationEntry is the client for interacting with the ConversationEntry builders.
+	ConversationEntry *ConversationEntryClient
 	// Grant is the client for interacting with the Grant builders.
 	Grant *GrantClient
 	// IdempotencyKey is the client for interacting with the IdempotencyKey builders.
@@ -42,6 +46,8 @@ type Tx struct {
 	Installation *InstallationClient
 	// IntegrityFailure is the client for interacting with the IntegrityFailure builders.
 	IntegrityFailure *IntegrityFailureClient
+	// OpenPoint is the client for interacting with the OpenPoint builders.
+	OpenPoint *OpenPointClient
 	// Provider is the client for interacting with the Provider builders.
 	Provider *ProviderClient
 	// Revocation is the client for interacting with the Revocation builders.
@@ -220,10 +226,13 @@ func (tx *Tx) init() {
 	tx.Configuration = NewConfigurationClient(tx.config)
 	tx.ContentRecord = NewContentRecordClient(tx.config)
 	tx.ContentRevision = NewContentRevisionClient(tx.config)
+	tx.Conversation = NewConversationClient(tx.config)
+	tx.ConversationEntry = NewConversationEntryClient(tx.config)
 	tx.Grant = NewGrantClient(tx.config)
 	tx.IdempotencyKey = NewIdempotencyKeyClient(tx.config)
 	tx.Installation = NewInstallationClient(tx.config)
 	tx.IntegrityFailure = NewIntegrityFailureClient(tx.config)
+	tx.OpenPoint = NewOpenPointClient(tx.config)
 	tx.Provider = NewProviderClient(tx.config)
 	tx.Revocation = NewRevocationClient(tx.config)
 	tx.Run = NewRunClient(tx.config)

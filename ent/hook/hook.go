@@ -141,6 +141,30 @@ func (f ContentRevisionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Va
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ContentRevisionMutation", m)
 }
 
+// The ConversationFunc type is an adapter to allow the use of ordinary
+// function as Conversation mutator.
+type ConversationFunc func(context.Context, *ent.ConversationMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ConversationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ConversationMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ConversationMutation", m)
+}
+
+// The ConversationEntryFunc type is an adapter to allow the use of ordinary
+// function as ConversationEntry mutator.
+type ConversationEntryFunc func(context.Context, *ent.ConversationEntryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ConversationEntryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ConversationEntryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ConversationEntryMutation", m)
+}
+
 // The GrantFunc type is an adapter to allow the use of ordinary
 // function as Grant mutator.
 type GrantFunc func(context.Context, *ent.GrantMutation) (ent.Value, error)
@@ -187,6 +211,18 @@ func (f IntegrityFailureFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.V
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.IntegrityFailureMutation", m)
+}
+
+// The OpenPointFunc type is an adapter to allow the use of ordinary
+// function as OpenPoint mutator.
+type OpenPointFunc func(context.Context, *ent.OpenPointMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f OpenPointFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.OpenPointMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.OpenPointMutation", m)
 }
 
 // The ProviderFunc type is an adapter to allow the use of ordinary

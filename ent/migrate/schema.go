@@ -362,6 +362,106 @@ var (
 			},
 		},
 	}
+	// ConversationsColumns holds the columns for the "conversations" table.
+	ConversationsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "title", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "search", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "status", Type: field.TypeString, Size: 2147483647},
+		{Name: "run_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "seen", Type: field.TypeInt, Default: 0},
+		{Name: "skill_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "subject", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "started", Type: field.TypeBool, Default: false},
+		{Name: "card", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "input", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "queue", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "queued", Type: field.TypeInt, Default: 0},
+		{Name: "pinned", Type: field.TypeBool, Default: false},
+		{Name: "archived_at", Type: field.TypeTime, Nullable: true},
+		{Name: "lease_owner", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "lease_until", Type: field.TypeTime, Nullable: true},
+		{Name: "entries", Type: field.TypeInt, Default: 0},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "active_at", Type: field.TypeTime},
+		{Name: "owner_id", Type: field.TypeUUID},
+		{Name: "configuration_id", Type: field.TypeUUID},
+	}
+	// ConversationsTable holds the schema information for the "conversations" table.
+	ConversationsTable = &schema.Table{
+		Name:       "conversations",
+		Columns:    ConversationsColumns,
+		PrimaryKey: []*schema.Column{ConversationsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "conversations_users_owner",
+				Columns:    []*schema.Column{ConversationsColumns[20]},
+				RefColumns: []*schema.Column{UsersColumns[0]},
+				OnDelete:   schema.Restrict,
+			},
+			{
+				Symbol:     "conversations_configurations_configuration",
+				Columns:    []*schema.Column{ConversationsColumns[21]},
+				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
+				OnDelete:   schema.Restrict,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "conversation_owner_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{ConversationsColumns[20], ConversationsColumns[0]},
+			},
+			{
+				Name:    "conversation_status",
+				Unique:  false,
+				Columns: []*schema.Column{ConversationsColumns[3]},
+			},
+			{
+				Name:    "conversation_active_at",
+				Unique:  false,
+				Columns: []*schema.Column{ConversationsColumns[19]},
+			},
+			{
+				Name:    "conversation_configuration_id",
+				Unique:  false,
+				Columns: []*schema.Column{ConversationsColumns[21]},
+			},
+		},
+	}
+	// ConversationEntriesColumns holds the columns for the "conversation_entries" table.
+	ConversationEntriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "sequence", Type: field.TypeInt},
+		{Name: "kind", Type: field.TypeString, Size: 2147483647},
+		{Name: "status", Type: field.TypeString, Size: 2147483647},
+		{Name: "run_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "text", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "data", Type: field.TypeString, Size: 2147483647},
+		{Name: "at", Type: field.TypeTime},
+		{Name: "conversation_id", Type: field.TypeUUID},
+	}
+	// ConversationEntriesTable holds the schema information for the "conversation_entries" table.
+	ConversationEntriesTable = &schema.Table{
+		Name:       "conversation_entries",
+		Columns:    ConversationEntriesColumns,
+		PrimaryKey: []*schema.Column{ConversationEntriesColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "conversation_entries_conversations_conversation",
+				Columns:    []*schema.Column{ConversationEntriesColumns[8]},
+				RefColumns: []*schema.Column{ConversationsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "conversationentry_conversation_id_sequence",
+				Unique:  true,
+				Columns: []*schema.Column{ConversationEntriesColumns[8], ConversationEntriesColumns[1]},
+			},
+		},
+	}
 	// GrantsColumns holds the columns for the "grants" table.
 	GrantsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -457,6 +557,43 @@ var (
 			},
 		},
 	}
+	// OpenPointsColumns holds the columns for the "open_points" table.
+	OpenPointsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "key", Type: field.TypeString, Unique: true, Size: 2147483647},
+		{Name: "skill_id", Type: field.TypeUUID},
+		{Name: "subject", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "target_table", Type: field.TypeString, Size: 2147483647},
+		{Name: "target_id", Type: field.TypeString, Size: 2147483647},
+		{Name: "fields", Type: field.TypeString, Size: 2147483647},
+		{Name: "tool", Type: field.TypeString, Size: 2147483647},
+		{Name: "skipped_by", Type: field.TypeUUID},
+		{Name: "conversation_id", Type: field.TypeUUID},
+		{Name: "run_id", Type: field.TypeUUID},
+		{Name: "skipped_at", Type: field.TypeTime},
+		{Name: "times", Type: field.TypeInt, Default: 0},
+		{Name: "closed_at", Type: field.TypeTime, Nullable: true},
+		{Name: "closed_run_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// OpenPointsTable holds the schema information for the "open_points" table.
+	OpenPointsTable = &schema.Table{
+		Name:       "open_points",
+		Columns:    OpenPointsColumns,
+		PrimaryKey: []*schema.Column{OpenPointsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "openpoint_target_table_target_id",
+				Unique:  false,
+				Columns: []*schema.Column{OpenPointsColumns[4], OpenPointsColumns[5]},
+			},
+			{
+				Name:    "openpoint_skill_id",
+				Unique:  false,
+				Columns: []*schema.Column{OpenPointsColumns[2]},
+			},
+		},
+	}
 	// ProvidersColumns holds the columns for the "providers" table.
 	ProvidersColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -519,6 +656,7 @@ var (
 		{Name: "predecessor_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "invoked_skill_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "task_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "conversation_id", Type: field.TypeUUID, Nullable: true},
 		{Name: "forced_skill_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "skill_allow_list", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "caller_tools", Type: field.TypeString, Nullable: true, Size: 2147483647},
@@ -539,6 +677,7 @@ var (
 		{Name: "fence", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "usage", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "privacy_level", Type: field.TypeString, Size: 2147483647, Default: "metadata"},
+		{Name: "writes", Type: field.TypeInt, Default: 0},
 		{Name: "next_seq", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "started_at", Type: field.TypeTime, Nullable: true},
@@ -554,13 +693,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_users_initiator",
-				Columns:    []*schema.Column{RunsColumns[36]},
+				Columns:    []*schema.Column{RunsColumns[38]},
 				RefColumns: []*schema.Column{UsersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
 			{
 				Symbol:     "runs_configurations_configuration",
-				Columns:    []*schema.Column{RunsColumns[37]},
+				Columns:    []*schema.Column{RunsColumns[39]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -569,17 +708,17 @@ var (
 			{
 				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1], RunsColumns[33], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[35], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[36]},
+				Columns: []*schema.Column{RunsColumns[38]},
 			},
 			{
 				Name:    "run_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37]},
+				Columns: []*schema.Column{RunsColumns[39]},
 			},
 			{
 				Name:    "run_invoked_skill_id",
@@ -589,12 +728,12 @@ var (
 			{
 				Name:    "run_lease_until",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[26]},
+				Columns: []*schema.Column{RunsColumns[27]},
 			},
 			{
 				Name:    "run_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[35]},
+				Columns: []*schema.Column{RunsColumns[37]},
 			},
 		},
 	}
@@ -1031,10 +1170,13 @@ var (
 		ConfigurationsTable,
 		ContentRecordsTable,
 		ContentRevisionsTable,
+		ConversationsTable,
+		ConversationEntriesTable,
 		GrantsTable,
 		IdempotencyKeysTable,
 		InstallationTable,
 		IntegrityFailuresTable,
+		OpenPointsTable,
 		ProvidersTable,
 		RevocationsTable,
 		RunsTable,
@@ -1135,6 +1277,24 @@ func init() {
 	ContentRevisionsTable.Annotation.Checks = map[string]string{
 		"content_revisions_kind": "kind IN ('create', 'update', 'move', 'delete', 'publish')",
 	}
+	ConversationsTable.ForeignKeys[0].RefTable = UsersTable
+	ConversationsTable.ForeignKeys[1].RefTable = ConfigurationsTable
+	ConversationsTable.Annotation = &entsql.Annotation{
+		Table: "conversations",
+	}
+	ConversationsTable.Annotation.Checks = map[string]string{
+		"conversations_entries": "\"entries\" >= 0",
+		"conversations_status":  "status IN ('idle', 'queued', 'processing', 'awaiting_approval', 'awaiting_input', 'failed')",
+	}
+	ConversationEntriesTable.ForeignKeys[0].RefTable = ConversationsTable
+	ConversationEntriesTable.Annotation = &entsql.Annotation{
+		Table: "conversation_entries",
+	}
+	ConversationEntriesTable.Annotation.Checks = map[string]string{
+		"conversation_entries_kind":     "kind IN ('MESSAGE', 'ANSWER', 'PROPOSAL', 'QUESTION', 'OUTCOME', 'NOTICE', 'PROGRESS', 'HIGHLIGHT', 'STATE')",
+		"conversation_entries_sequence": "\"sequence\" >= 0",
+		"conversation_entries_status":   "status IN ('idle', 'queued', 'processing', 'awaiting_approval', 'awaiting_input', 'failed')",
+	}
 	GrantsTable.ForeignKeys[0].RefTable = UsersTable
 	GrantsTable.Annotation = &entsql.Annotation{
 		Table: "grants",
@@ -1157,6 +1317,9 @@ func init() {
 	IntegrityFailuresTable.ForeignKeys[0].RefTable = SkillsTable
 	IntegrityFailuresTable.Annotation = &entsql.Annotation{
 		Table: "integrity_failures",
+	}
+	OpenPointsTable.Annotation = &entsql.Annotation{
+		Table: "open_points",
 	}
 	ProvidersTable.Annotation = &entsql.Annotation{
 		Table: "providers",

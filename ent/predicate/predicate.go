@@ -39,6 +39,12 @@ type ContentRecord func(*sql.Selector)
 // ContentRevision is the predicate function for contentrevision builders.
 type ContentRevision func(*sql.Selector)
 
+// Conversation is the predicate function for conversation builders.
+type Conversation func(*sql.Selector)
+
+// ConversationEntry is the predicate function for conversationentry builders.
+type ConversationEntry func(*sql.Selector)
+
 // Grant is the predicate function for grant builders.
 type Grant func(*sql.Selector)
 
@@ -50,6 +56,9 @@ type Installation func(*sql.Selector)
 
 // IntegrityFailure is the predicate function for integrityfailure builders.
 type IntegrityFailure func(*sql.Selector)
+
+// OpenPoint is the predicate function for openpoint builders.
+type OpenPoint func(*sql.Selector)
 
 // Provider is the predicate function for provider builders.
 type Provider func(*sql.Selector)

@@ -38,6 +38,8 @@ const (
 	FieldInvokedSkillID = "invoked_skill_id"
 	// FieldTaskID holds the string denoting the task_id field in the database.
 	FieldTaskID = "task_id"
+	// FieldConversationID holds the string denoting the conversation_id field in the database.
+	FieldConversationID = "conversation_id"
 	// FieldForcedSkillIds holds the string denoting the forced_skill_ids field in the database.
 	FieldForcedSkillIds = "forced_skill_ids"
 	// FieldSkillAllowList holds the string denoting the skill_allow_list field in the database.
@@ -78,6 +80,8 @@ const (
 	FieldUsage = "usage"
 	// FieldPrivacyLevel holds the string denoting the privacy_level field in the database.
 	FieldPrivacyLevel = "privacy_level"
+	// FieldWrites holds the string denoting the writes field in the database.
+	FieldWrites = "writes"
 	// FieldNextSeq holds the string denoting the next_seq field in the database.
 	FieldNextSeq = "next_seq"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -124,6 +128,7 @@ var Columns = []string{
 	FieldPredecessorID,
 	FieldInvokedSkillID,
 	FieldTaskID,
+	FieldConversationID,
 	FieldForcedSkillIds,
 	FieldSkillAllowList,
 	FieldCallerTools,
@@ -144,6 +149,7 @@ var Columns = []string{
 	FieldFence,
 	FieldUsage,
 	FieldPrivacyLevel,
+	FieldWrites,
 	FieldNextSeq,
 	FieldCreatedAt,
 	FieldStartedAt,
@@ -175,6 +181,8 @@ var (
 	DefaultAttempts int
 	// DefaultPrivacyLevel holds the default value on creation for the "privacy_level" field.
 	DefaultPrivacyLevel string
+	// DefaultWrites holds the default value on creation for the "writes" field.
+	DefaultWrites int
 	// DefaultNextSeq holds the default value on creation for the "next_seq" field.
 	DefaultNextSeq int
 )
@@ -250,6 +258,11 @@ func ByInvokedSkillID(opts ...sql.OrderTermOption) OrderOption {
 // ByTaskID orders the results by the task_id field.
 func ByTaskID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTaskID, opts...).ToFunc()
+}
+
+// ByConversationID orders the results by the conversation_id field.
+func ByConversationID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldConversationID, opts...).ToFunc()
 }
 
 // ByForcedSkillIds orders the results by the forced_skill_ids field.
@@ -350,6 +363,11 @@ func ByUsage(opts ...sql.OrderTermOption) OrderOption {
 // ByPrivacyLevel orders the results by the privacy_level field.
 func ByPrivacyLevel(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPrivacyLevel, opts...).ToFunc()
+}
+
+// ByWrites orders the results by the writes field.
+func ByWrites(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldWrites, opts...).ToFunc()
 }
 
 // ByNextSeq orders the results by the next_seq field.

@@ -121,6 +121,11 @@ func TaskID(v uuid.UUID) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldTaskID, v))
 }
 
+// ConversationID applies equality check predicate on the "conversation_id" field. It's identical to ConversationIDEQ.
+func ConversationID(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldConversationID, v))
+}
+
 // ForcedSkillIds applies equality check predicate on the "forced_skill_ids" field. It's identical to ForcedSkillIdsEQ.
 func ForcedSkillIds(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldForcedSkillIds, v))
@@ -219,6 +224,11 @@ func Usage(v string) predicate.Run {
 // PrivacyLevel applies equality check predicate on the "privacy_level" field. It's identical to PrivacyLevelEQ.
 func PrivacyLevel(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldPrivacyLevel, v))
+}
+
+// Writes applies equality check predicate on the "writes" field. It's identical to WritesEQ.
+func Writes(v int) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldWrites, v))
 }
 
 // NextSeq applies equality check predicate on the "next_seq" field. It's identical to NextSeqEQ.
@@ -944,6 +954,56 @@ func TaskIDIsNil() predicate.Run {
 // TaskIDNotNil applies the NotNil predicate on the "task_id" field.
 func TaskIDNotNil() predicate.Run {
 	return predicate.Run(sql.FieldNotNull(FieldTaskID))
+}
+
+// ConversationIDEQ applies the EQ predicate on the "conversation_id" field.
+func ConversationIDEQ(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldConversationID, v))
+}
+
+// ConversationIDNEQ applies the NEQ predicate on the "conversation_id" field.
+func ConversationIDNEQ(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldConversationID, v))
+}
+
+// ConversationIDIn applies the In predicate on the "conversation_id" field.
+func ConversationIDIn(vs ...uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldConversationID, vs...))
+}
+
+// ConversationIDNotIn applies the NotIn predicate on the "conversation_id" field.
+func ConversationIDNotIn(vs ...uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldConversationID, vs...))
+}
+
+// ConversationIDGT applies the GT predicate on the "conversation_id" field.
+func ConversationIDGT(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldConversationID, v))
+}
+
+// ConversationIDGTE applies the GTE predicate on the "conversation_id" field.
+func ConversationIDGTE(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldConversationID, v))
+}
+
+// ConversationIDLT applies the LT predicate on the "conversation_id" field.
+func ConversationIDLT(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldConversationID, v))
+}
+
+// ConversationIDLTE applies the LTE predicate on the "conversation_id" field.
+func ConversationIDLTE(v uuid.UUID) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldConversationID, v))
+}
+
+// ConversationIDIsNil applies the IsNil predicate on the "conversation_id" field.
+func ConversationIDIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldConversationID))
+}
+
+// ConversationIDNotNil applies the NotNil predicate on the "conversation_id" field.
+func ConversationIDNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldConversationID))
 }
 
 // ForcedSkillIdsEQ applies the EQ predicate on the "forced_skill_ids" field.
@@ -2269,6 +2329,46 @@ func PrivacyLevelEqualFold(v string) predicate.Run {
 // PrivacyLevelContainsFold applies the ContainsFold predicate on the "privacy_level" field.
 func PrivacyLevelContainsFold(v string) predicate.Run {
 	return predicate.Run(sql.FieldContainsFold(FieldPrivacyLevel, v))
+}
+
+// WritesEQ applies the EQ predicate on the "writes" field.
+func WritesEQ(v int) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldWrites, v))
+}
+
+// WritesNEQ applies the NEQ predicate on the "writes" field.
+func WritesNEQ(v int) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldWrites, v))
+}
+
+// WritesIn applies the In predicate on the "writes" field.
+func WritesIn(vs ...int) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldWrites, vs...))
+}
+
+// WritesNotIn applies the NotIn predicate on the "writes" field.
+func WritesNotIn(vs ...int) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldWrites, vs...))
+}
+
+// WritesGT applies the GT predicate on the "writes" field.
+func WritesGT(v int) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldWrites, v))
+}
+
+// WritesGTE applies the GTE predicate on the "writes" field.
+func WritesGTE(v int) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldWrites, v))
+}
+
+// WritesLT applies the LT predicate on the "writes" field.
+func WritesLT(v int) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldWrites, v))
+}
+
+// WritesLTE applies the LTE predicate on the "writes" field.
+func WritesLTE(v int) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldWrites, v))
 }
 
 // NextSeqEQ applies the EQ predicate on the "next_seq" field.

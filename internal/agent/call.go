@@ -127,6 +127,8 @@ func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool
 			Tool: c.Tool, Call: at, Table: w.Target.Table, RecordID: w.Target.ID, WriteKind: w.Kind,
 			Completeness: string(w.Completeness), HookFailedAfterWrite: result.HookFailedAfterWrite,
 		}))
+		s.writes++
+		set = append(set, runWrites.To(s.writes))
 	}
 	released := func() {}
 	if r := result.Report; r != nil {

@@ -20,6 +20,8 @@ type Decision struct {
 	TurnDigest string // of the card that was answered (RULES R19)
 	Approve    bool
 	Reason     Answer // Variant or Skip with a denial of writes, else empty (RULES R14)
+	// Conversation is the conversation that the answer was given in; zero elsewhere.
+	Conversation uuid.UUID
 }
 
 // Decided is the detail of an ALREADY_DECIDED refusal: who was first, with what.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
@@ -16,6 +18,7 @@ import (
 // (RULES X6).
 var decisionChecks = []func(context.Context, *Agent, *verdict) error{
 	processInitiator,
+	inItsConversation,
 	processState,
 	processFourEyes,
 	mayAct,
@@ -43,6 +46,19 @@ func (v *verdict) writes() bool {
 func processInitiator(_ context.Context, _ *Agent, v *verdict) error {
 	if v.process() && !v.own() {
 		return fault.Refuse(fault.NotInitiator, "this run follows a process: only the person who started it decides its proposals, in their chat")
+	}
+	return nil
+}
+
+// InConversation is the detail of a DECIDED_IN_CHAT refusal: where the run is answered.
+type InConversation struct{ ID uuid.UUID }
+
+// inItsConversation: a process run that is a turn of a conversation is answered there and
+// nowhere else, by its initiator too (RULES X5).
+func inItsConversation(_ context.Context, _ *Agent, v *verdict) error {
+	if at := v.run.ConversationID; v.process() && at != uuid.Nil && v.Conversation != at {
+		return fault.Refuse(fault.DecidedInChat, "this run is a turn of a conversation; answer its proposals and questions there").
+			With(InConversation{at})
 	}
 	return nil
 }

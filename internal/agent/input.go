@@ -22,11 +22,14 @@ type Input struct {
 	Run        uuid.UUID
 	TurnDigest string
 	Values     json.RawMessage // an object that fits the pending schema
+	// Conversation is the conversation that the answer was given in; zero elsewhere.
+	Conversation uuid.UUID
 }
 
 // inputChecks are the decision checks that an answer passes too.
 var inputChecks = []func(context.Context, *Agent, *verdict) error{
 	processInitiator,
+	inItsConversation,
 	processState,
 	processFourEyes,
 	mayAnswer,
@@ -41,7 +44,7 @@ func (a *Agent) SubmitInput(ctx context.Context, by actor.Actor, in Input) (Run,
 	if err != nil {
 		return Run{}, err
 	}
-	v := &verdict{Decision: Decision{Run: in.Run, TurnDigest: in.TurnDigest, Approve: true}, by: by, run: r}
+	v := &verdict{Decision: Decision{Run: in.Run, TurnDigest: in.TurnDigest, Approve: true, Conversation: in.Conversation}, by: by, run: r}
 	if same, err := a.submitted(ctx, by, in); err != nil {
 		return Run{}, err
 	} else if same {

@@ -3,11 +3,15 @@ package agent
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
+
+	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // loop asks the model and does what it asks for, round by round, until it answers,
@@ -23,7 +27,7 @@ func (s *segment) loop(ctx context.Context) error {
 			return err
 		}
 		if len(turn.Calls) == 0 {
-			return s.settle(ctx, stopped{reason: run.ReasonCompleted, answer: turn.Text, events: []run.Event{called}})
+			return s.settle(ctx, stopped{reason: run.ReasonCompleted, answer: turn.Text, events: []run.Event{called}, notices: s.unchanged()})
 		}
 		s.written.flush()
 		if err := s.write(ctx, []change.Value{runUsage.To(s.usage)}, change.Change{Events: []run.Event{called}}); err != nil {
@@ -39,6 +43,16 @@ func (s *segment) loop(ctx context.Context) error {
 		reason:  run.ReasonMaxIterations,
 		message: "the run used its " + strconv.Itoa(rounds) + " model rounds without an answer",
 	})
+}
+
+// unchanged is the notice that a turn of a conversation ends with that could write and
+// wrote nothing, whatever its answer says (RULES V6).
+func (s *segment) unchanged() []run.Notice {
+	writes := func(d prompt.Definition) bool { return tool.DeclaredWrite(s.spec(prompt.Call{Tool: d.Name})) }
+	if s.run.ConversationID == uuid.Nil || s.writes > 0 || !slices.ContainsFunc(s.offer.definitions, writes) {
+		return nil
+	}
+	return []run.Notice{notice(run.NoticeNoChangeMade)}
 }
 
 // rounds is the cap of the segment (RULES R9): the lowest of the caller's, the

@@ -20,6 +20,7 @@ var noticeTexts = map[run.NoticeCode]string{
 	run.NoticeRequeued:          "The worker that executed the run is gone; it is tried again (%s of %s).",
 	run.NoticeProcessEnded:      "The process %s has ended.",
 	run.NoticeToolChanged:       "%s is not as it was reviewed any more; it is blocked until an administrator has looked at it.",
+	run.NoticeNoChangeMade:      "The run could write and wrote nothing.",
 	run.NoticeSecondApprover:    "The configuration now requires a second approver.",
 }
 

@@ -44,7 +44,8 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, c library.Configurati
 	now := a.World.Now()
 	r := Run{
 		ID: a.World.NewID(), Privacy: values.Privacy, Status: run.Queued, InitiatorID: by.ID, ConfigurationID: req.ConfigurationID, TaskID: req.task,
-		PredecessorID: req.Predecessor, Invocation: work.invoked, Subject: work.subject, Forced: orEmpty(req.Forced),
+		ConversationID: req.Conversation,
+		PredecessorID:  req.Predecessor, Invocation: work.invoked, Subject: work.subject, Forced: orEmpty(req.Forced),
 		SkillAllowList: work.set.allowList(held), CallerTools: req.AllowedTools, Pins: composed.pins,
 		Notices: append(orEmpty(taken.notices), composed.notices...), MaxIterations: max(req.MaxIterations, 0), CreatedAt: now,
 	}
@@ -52,12 +53,20 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, c library.Configurati
 	if err != nil {
 		return Run{}, false, err
 	}
+	if req.Along != nil {
+		made = join(made, req.Along(r))
+	}
 	if taken.from != nil {
 		made.Updates = append(made.Updates, taken.unchanged())
 	}
 	out, err := a.apply(ctx, r.Privacy, made)
-	if err != nil || !out.Applied {
+	switch {
+	case err != nil:
 		return Run{}, false, err
+	case !out.Applied && out.Lost != runsTable:
+		return Run{}, false, ErrAlongLost
+	case !out.Applied:
+		return Run{}, false, nil
 	}
 	if r, err = a.Store.Run(ctx, r.ID); err == nil && stop.reason != "" {
 		err = fault.Refuse(stopRefusals[stop.reason], "%s", stop.message)
@@ -93,6 +102,16 @@ func (a *Agent) born(by actor.Actor, r *Run, req asked, set lineup, stop stopped
 	return c, nil
 }
 
+// join is both changes as one.
+func join(c, along change.Change) change.Change {
+	c.Updates = append(c.Updates, along.Updates...)
+	c.Deletes = append(c.Deletes, along.Deletes...)
+	c.Inserts = append(c.Inserts, along.Inserts...)
+	c.Audit = append(c.Audit, along.Audit...)
+	c.Ring = append(c.Ring, along.Ring...)
+	return c
+}
+
 // row is a new run's row.
 func (r *Run) row(request change.Value) []change.Value {
 	var invoked *uuid.UUID
@@ -103,11 +122,11 @@ func (r *Run) row(request change.Value) []change.Value {
 		runID.To(r.ID), runStatus.To(r.Status), runOutcome.To(r.Outcome), runReason.To(r.Reason), runTruncated.To(false),
 		runMessage.To(r.Message), runAnswer.To(""), runInitiator.To(r.InitiatorID), runConfiguration.To(r.ConfigurationID),
 		runInvocation.To(r.Invocation), runInvokedSkill.Maybe(invoked), runSubject.To(r.Subject),
-		runPredecessor.Maybe(orNone(r.PredecessorID)), runTask.Maybe(orNone(r.TaskID)), runForced.To(r.Forced),
+		runPredecessor.Maybe(orNone(r.PredecessorID)), runTask.Maybe(orNone(r.TaskID)), runConversation.Maybe(orNone(r.ConversationID)), runForced.To(r.Forced),
 		runAllowList.To(r.SkillAllowList), runCallerTools.To(r.CallerTools), runPins.To(r.Pins), runNotices.To(orEmpty(r.Notices)),
 		runProgress.To(nil), runHighlight.To(nil), runMaxIterations.To(r.MaxIterations),
 		runSuspension.To(0), runTurnDigest.To(""), request, runState.Null(),
-		runLeaseOwner.To(""), runLeaseUntil.Null(), runAttempts.To(0), runNotBefore.Null(), runFence.To(nil), runUsage.To(Usage{}), runPrivacy.To(r.Privacy),
+		runLeaseOwner.To(""), runLeaseUntil.Null(), runAttempts.To(0), runNotBefore.Null(), runFence.To(nil), runUsage.To(Usage{}), runPrivacy.To(r.Privacy), runWrites.To(0),
 		runCreatedAt.To(r.CreatedAt), runStartedAt.Null(), runFinishedAt.Maybe(r.FinishedAt),
 	}
 }

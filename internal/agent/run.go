@@ -31,6 +31,7 @@ type Run struct {
 	InitiatorID     uuid.UUID
 	ConfigurationID uuid.UUID
 	TaskID          uuid.UUID // the task it carries out; zero for any other run
+	ConversationID  uuid.UUID // the conversation whose turn it is, which may be gone; zero for any other run
 	PredecessorID   uuid.UUID // the run it continues, which may be gone; zero for a first run
 	Invocation      *Invocation
 	Subject         *tool.Record // what it works on
@@ -55,6 +56,7 @@ type Run struct {
 	Usage      Usage
 	// Privacy is the level it began with; what is in force by now may be stricter.
 	Privacy    run.Privacy
+	Writes     int // how many of its calls wrote
 	CreatedAt  time.Time
 	StartedAt  *time.Time
 	FinishedAt *time.Time

@@ -41,6 +41,7 @@ type segment struct {
 	transcript    []prompt.Message
 	nonceKey      []byte
 	usage         Usage
+	writes        int // of the whole run
 	gauge         prompt.Gauge
 	scripted      bool // the model is a script
 	written       *liveText

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -27,7 +28,16 @@ type StartRequest struct {
 	Forced          []uuid.UUID // composed like always; an administrator's act (RULES L11, T1)
 	AllowedTools    []string    // nil does not narrow (RULES T10)
 	MaxIterations   int         // below 1 is none (RULES R9)
+
+	// Conversation is the conversation whose turn the run is; zero for any other run. Along,
+	// if set, is what becomes true with the run as it begins, or the run is not stored: for
+	// the room that keeps conversations.
+	Conversation uuid.UUID
+	Along        func(Run) change.Change
 }
+
+// ErrAlongLost says that a guard of StartRequest.Along did not hold: nothing was stored.
+var ErrAlongLost = errors.New("what was to become true with the run did not")
 
 // asked is a request with the task it carries out; zero when it carries out none.
 type asked struct {
@@ -101,26 +111,45 @@ func (a *Agent) start(ctx context.Context, by actor.Actor, req asked) (Run, erro
 // tryStart judges the request and stores the run, unless the one before it is not any
 // more what it was derived from.
 func (a *Agent) tryStart(ctx context.Context, by actor.Actor, req asked) (r Run, stored bool, err error) {
-	c, err := a.Skills.Configuration(ctx, req.ConfigurationID)
+	c, work, taken, err := a.judge(ctx, by, req)
 	if err != nil {
 		return Run{}, false, err
+	}
+	return a.queue(ctx, by, c, req, work, taken)
+}
+
+// CheckStart refuses what Start would refuse, and stores no run: for a skill that is to be
+// started with a message that is not there yet. What the rules refuse is audited as
+// RUN_REFUSED all the same.
+func (a *Agent) CheckStart(ctx context.Context, by actor.Actor, req StartRequest) error {
+	req.Messages = []prompt.Message{{Role: prompt.User, Text: "-"}}
+	if err := mayStart(by, req); err != nil {
+		return err
+	}
+	_, _, _, err := a.judge(ctx, by, asked{StartRequest: req})
+	return err
+}
+
+// judge holds a request against the rules of starting; what they refuse is audited.
+func (a *Agent) judge(ctx context.Context, by actor.Actor, req asked) (c library.Configuration, work commission, taken inheritance, err error) {
+	if c, err = a.Skills.Configuration(ctx, req.ConfigurationID); err != nil {
+		return c, work, taken, err
 	}
 	from, err := a.predecessor(ctx, by, req.Predecessor)
 	if err != nil {
-		return Run{}, false, a.auditRefusal(ctx, by, req, nil, err)
+		return c, work, taken, a.auditRefusal(ctx, by, req, nil, err)
 	}
-	taken, err := a.takeOver(ctx, req, from)
-	if err != nil {
-		return Run{}, false, err
+	if taken, err = a.takeOver(ctx, req, from); err != nil {
+		return c, work, taken, err
 	}
 	invoked, subject, clash := taken.invoke(req.Invocation)
-	work := commission{invoked: invoked, subject: subject, held: taken.pins}
+	work = commission{invoked: invoked, subject: subject, held: taken.pins}
 	work.set, err = a.lineup(ctx, origin{configuration: req.ConfigurationID, task: req.task, invoked: invoked, forced: req.Forced})
 	if err != nil {
-		return Run{}, false, err
+		return c, work, taken, err
 	}
 	if missing := work.set.missing(req.Forced); len(missing) > 0 {
-		return Run{}, false, fault.New(fault.NotFound, "a skill in forcedSkillIds does not exist")
+		return c, work, taken, fault.New(fault.NotFound, "a skill in forcedSkillIds does not exist")
 	}
 	if clash {
 		process, _ := taken.pins.Process()
@@ -129,9 +158,9 @@ func (a *Agent) tryStart(ctx context.Context, by actor.Actor, req asked) (r Run,
 		err = a.mayRun(ctx, by, c, work)
 	}
 	if err != nil {
-		return Run{}, false, a.auditRefusal(ctx, by, req, work.set, err)
+		err = a.auditRefusal(ctx, by, req, work.set, err)
 	}
-	return a.queue(ctx, by, c, req, work, taken)
+	return c, work, taken, err
 }
 
 func mayStart(by actor.Actor, req StartRequest) error {

@@ -80,8 +80,18 @@ type CardInput struct {
 	Schema json.RawMessage
 }
 
-// Card returns the card of a waiting run, nil when it does not wait.
+// Card returns the card of a waiting run, nil when it does not wait. One that is answered
+// in its conversation offers no answers here (RULES X5).
 func (a *Agent) Card(ctx context.Context, by actor.Actor, r Run) (*Card, error) {
+	card, err := a.ConversationCard(ctx, by, r)
+	if card != nil && card.IsProcess && r.ConversationID != uuid.Nil {
+		card.Answers = nil
+	}
+	return card, err
+}
+
+// ConversationCard is Card as the conversation shows it whose turn the run is.
+func (a *Agent) ConversationCard(ctx context.Context, by actor.Actor, r Run) (*Card, error) {
 	if !r.Status.Waiting() {
 		return nil, nil
 	}

@@ -71,6 +71,7 @@ type Topic string
 const (
 	AuditTopic Topic = "audit" // there are new audit entries
 	QueueTopic Topic = "queue" // there is a run to pick up
+	StepsTopic Topic = "steps" // some run has new events
 )
 
 // RunTopic rings when a run has new events or another status.

@@ -106,6 +106,7 @@ const (
 	NoticeRequeued          NoticeCode = "REQUEUED"
 	NoticeAnswerVoid        NoticeCode = "ANSWER_VOID"
 	NoticeToolChanged       NoticeCode = "TOOL_CHANGED"
+	NoticeNoChangeMade      NoticeCode = "NO_CHANGE_MADE"
 )
 
 // Notice is a code with arguments; the text is the client's.

@@ -216,11 +216,11 @@ func TestBell(t *testing.T) {
 			if out, err := s.Apply(t.Context(), c, change.Change{Audit: []audit.Entry{r.Entry(audit.ToolDenied)}}); err != nil || !out[0].Applied {
 				t.Fatalf("%+v %v", out, err)
 			}
-			want := []change.Topic{change.AuditTopic, change.QueueTopic, change.RunTopic(id)}
+			want := []change.Topic{change.AuditTopic, change.QueueTopic, change.RunTopic(id), change.StepsTopic}
 			if len(rung.rings) != 1 || !slices.Equal(rung.rings[0], want) {
 				t.Fatalf("rung: %v", rung.rings)
 			}
-			heard(t, "audit\nqueue\nrun:"+id.String())
+			heard(t, "audit\nqueue\nrun:"+id.String()+"\nsteps")
 		})
 		t.Run(database.Name+": a change that lost rings nothing", func(t *testing.T) {
 			rung.rings = nil

@@ -26,6 +26,7 @@ func triggers(kinds ...string) []string {
 	var names []string
 	for _, table := range []string{
 		"approvals", "revocations", "run_events", "audit_entries", "audit_tiles", "audit_tree", "audit_retention",
+		"conversation_entries",
 	} {
 		for _, kind := range kinds {
 			names = append(names, table+"_"+kind)

@@ -86,7 +86,8 @@ func (s *Store) toRun(ctx context.Context, row *ent.Run) (agent.Run, error) {
 	r := agent.Run{
 		ID: row.ID, Status: run.Status(row.Status), Outcome: run.Outcome(row.Outcome), Reason: run.Reason(row.TerminationReason),
 		Truncated: row.Truncated, Message: row.Message, Answer: s.answer(ctx, row), InitiatorID: row.InitiatorID,
-		ConfigurationID: row.ConfigurationID, TaskID: known(row.TaskID), PredecessorID: known(row.PredecessorID), MaxIterations: row.MaxIterations, Suspension: row.Suspension,
+		ConfigurationID: row.ConfigurationID, TaskID: known(row.TaskID), PredecessorID: known(row.PredecessorID), ConversationID: known(row.ConversationID), Writes: row.Writes,
+		MaxIterations: row.MaxIterations, Suspension: row.Suspension,
 		TurnDigest: row.TurnDigest, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Attempts: row.Attempts, Events: row.NextSeq,
 		Privacy: run.Privacy(row.PrivacyLevel), CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt), FinishedAt: utc(row.FinishedAt),
 	}

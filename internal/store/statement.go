@@ -88,7 +88,7 @@ func (s *Store) planned(c change.Change) (plan, error) {
 		}
 	}
 	if len(p.events) > 0 {
-		p.rings = append(p.rings, change.RunTopic(p.run))
+		p.rings = append(p.rings, change.RunTopic(p.run), change.StepsTopic)
 	}
 	if len(p.audit) > 0 {
 		p.rings = append(p.rings, change.AuditTopic)

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
@@ -41,6 +42,7 @@ var (
 	_ content.Store  = (*Store)(nil)
 	_ audit.Store    = (*Store)(nil)
 	_ once.Store     = (*Store)(nil)
+	_ chat.Store     = (*Store)(nil)
 )
 
 // Bell is rung after a commit, once for each topic that the commit concerns. It
