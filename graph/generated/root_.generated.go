@@ -9542,6 +9542,8 @@ enum RunNoticeCode {
   ANSWER_VOID
   """A remote tool is not as it was reviewed any more and is blocked until an administrator has reviewed it again. The argument names it."""
   TOOL_CHANGED
+  """The turn of a conversation could write and wrote nothing."""
+  NO_CHANGE_MADE
 }
 
 """What a run consumed, as its provider reports it."""

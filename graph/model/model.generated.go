@@ -4096,6 +4096,8 @@ const (
 	RunNoticeCodeAnswerVoid RunNoticeCode = "ANSWER_VOID"
 	// A remote tool is not as it was reviewed any more and is blocked until an administrator has reviewed it again. The argument names it.
 	RunNoticeCodeToolChanged RunNoticeCode = "TOOL_CHANGED"
+	// The turn of a conversation could write and wrote nothing.
+	RunNoticeCodeNoChangeMade RunNoticeCode = "NO_CHANGE_MADE"
 )
 
 var AllRunNoticeCode = []RunNoticeCode{
@@ -4112,11 +4114,12 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodeRequeued,
 	RunNoticeCodeAnswerVoid,
 	RunNoticeCodeToolChanged,
+	RunNoticeCodeNoChangeMade,
 }
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade:
 		return true
 	}
 	return false

@@ -72,6 +72,7 @@ const (
 	AuditTopic Topic = "audit" // there are new audit entries
 	QueueTopic Topic = "queue" // there is a run to pick up
 	StepsTopic Topic = "steps" // some run has new events
+	ChatsTopic Topic = "chats" // some conversation has new entries
 )
 
 // RunTopic rings when a run has new events or another status.
@@ -79,6 +80,9 @@ func RunTopic(id uuid.UUID) Topic { return Topic("run:" + id.String()) }
 
 // TextTopic rings while a model writes in a run.
 func TextTopic(run uuid.UUID) Topic { return Topic("text:" + run.String()) }
+
+// ConversationTopic rings when a conversation has new entries.
+func ConversationTopic(id uuid.UUID) Topic { return Topic("conversation:" + id.String()) }
 
 // SourceTopic rings while a source is synced.
 func SourceTopic(id uuid.UUID) Topic { return Topic("source:" + id.String()) }
