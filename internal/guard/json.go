@@ -1,0 +1,84 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// JSON is a JSON text without its secrets. Only the strings that hold one are written
+// anew; it stays the same value otherwise, byte for byte. A string is also judged by the
+// name of the member that it is. What is not JSON is redacted as text.
+func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
+	if !json.Valid(raw) {
+		return json.RawMessage(r.Text(string(raw)))
+	}
+	var out []byte // nil until something differs
+	copied, member := 0, ""
+	for i := 0; i < len(raw); {
+		switch raw[i] {
+		case '"':
+		case '{', '[', ',':
+			member = ""
+			i++
+			continue
+		default:
+			i++
+			continue
+		}
+		end := stringEnd(raw, i)
+		var text string
+		if err := json.Unmarshal(raw[i:end], &text); err != nil {
+			return json.RawMessage(r.Text(string(raw))) // cannot be, since all of it is valid
+		}
+		name := isName(raw[end:])
+		redacted := r.Text(text)
+		if !name && redacted == text && secretName(member) && secretValue(text, true) {
+			redacted = Marker("password")
+		}
+		if redacted != text {
+			out = append(append(out, raw[copied:i]...), quoted(redacted)...)
+			copied = end
+		}
+		if name {
+			member = text
+		}
+		i = end
+	}
+	if copied == 0 {
+		return raw
+	}
+	return append(out, raw[copied:]...)
+}
+
+// Any is a text without its secrets: as JSON when it is an object or an array, else as text.
+func (r *Redactor) Any(text string) string {
+	trimmed := bytes.TrimLeft([]byte(text[:min(len(text), 64)]), " \t\r\n")
+	if len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(text)) {
+		return string(r.JSON(json.RawMessage(text)))
+	}
+	return r.Text(text)
+}
+
+// stringEnd is where the string that begins at i ends.
+func stringEnd(raw []byte, i int) int {
+	for i++; raw[i] != '"'; i++ {
+		if raw[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// isName says whether a string that was just read is the name of a member.
+func isName(rest []byte) bool {
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	return len(rest) > 0 && rest[0] == ':'
+}
+
+func quoted(text string) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string always has an encoding
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
