@@ -8,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"os"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -115,4 +117,24 @@ var switches = map[string]string{
 
 func (c config) postgres() bool {
 	return strings.HasPrefix(c.DatabaseURL, "postgres://") || strings.HasPrefix(c.DatabaseURL, "postgresql://")
+}
+
+// secrets are the secrets of the configuration, which no text of a run and no log may hold.
+func (c config) secrets() []string {
+	out := []string{c.AdminToken}
+	for _, key := range strings.FieldsFunc(c.EncryptionKey, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		if _, secret, found := strings.Cut(key, ":"); found {
+			out = append(out, secret)
+		}
+	}
+	for _, target := range c.ContentHooks {
+		out = append(out, target.Secret)
+	}
+	for _, address := range []string{c.DatabaseURL, c.GitHubProxy} {
+		if at, err := url.Parse(address); err == nil && at.User != nil {
+			password, _ := at.User.Password()
+			out = append(out, password)
+		}
+	}
+	return out
 }

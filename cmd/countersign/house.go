@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/builtin"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/demo"
+	"github.com/countersign/countersign/internal/guard"
 	"github.com/countersign/countersign/internal/ingest"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/live"
@@ -40,11 +41,15 @@ type house struct {
 	auth    *auth.Auth
 	proofs  *audit.Log
 	keys    *once.Keys
+	secrets *guard.Current
 }
 
 // open builds the house. Whoever opened it closes it.
 func open(ctx context.Context, c config, log *slog.Logger, o store.Options) (*house, error) {
-	h := &house{config: c, log: log, world: world.Real(), bell: &live.Hub{}}
+	secrets := &guard.Current{}
+	secrets.Always(c.secrets()...)
+	log = slog.New(secrets.Handler(log.Handler()))
+	h := &house{config: c, log: log, secrets: secrets, world: world.Real(), bell: &live.Hub{}}
 	keys, err := store.ParseKeys(c.EncryptionKey)
 	if err != nil {
 		return nil, fmt.Errorf("COUNTERSIGN_ENCRYPTION_KEY: %w", err)
@@ -101,7 +106,7 @@ func (h *house) furnish() error {
 	}
 	h.agent = agent.New(agent.Parts{
 		Store: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models, Tools: h.tools, World: h.world, Bell: h.bell, Log: h.log,
+		Models: models, Tools: h.tools, World: h.world, Bell: h.bell, Log: h.log, Secrets: h.secrets,
 	})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,6 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/guard"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/tool"
 	"github.com/countersign/countersign/internal/world"
@@ -66,7 +68,7 @@ type Parts struct {
 	World    world.World
 	Bell     Bell
 	Log      *slog.Logger
-	Redactor Redactor // of what events keep at the privacy level redacted; nil redacts no secrets
+	Secrets  *guard.Current // what no text may hold; nil knows the shapes of secrets, and those of the installation
 }
 
 // Agent is the runtime. Its methods are safe for concurrent use.
@@ -80,6 +82,7 @@ type Agent struct {
 	// unreadable are lost runs that were reported already; it belongs to Work.
 	unreadable map[uuid.UUID]bool
 
+	told    atomic.Int64  // when Secrets was last told, in nanoseconds
 	leaving chan struct{} // closed once this process picks nothing up any more
 	leave   func()
 }
@@ -93,6 +96,9 @@ type executing struct {
 
 // New makes a runtime. It executes nothing until Work is called.
 func New(parts Parts) *Agent {
+	if parts.Secrets == nil {
+		parts.Secrets = &guard.Current{}
+	}
 	leaving := make(chan struct{})
 	return &Agent{
 		Parts: parts, segments: map[uuid.UUID]executing{}, unreadable: map[uuid.UUID]bool{},

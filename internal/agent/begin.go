@@ -89,7 +89,10 @@ func (s *segment) notPickedUp(ctx context.Context, refused error) error {
 // load reads the run and who and what it works with, as they are now.
 func (s *segment) load(ctx context.Context) error {
 	a := s.agent
-	var err error
+	err := a.learnSecrets(ctx)
+	if err != nil {
+		return err
+	}
 	if s.run, err = a.Store.Run(ctx, s.id); err != nil {
 		return err
 	}
@@ -193,7 +196,7 @@ func (s *segment) compose(ctx context.Context, request Request, sorted compositi
 		in.Fenced = append(in.Fenced, prompt.Fenced{Name: v.Name, Body: v.Body, Partial: v.Support == skill.SupportPartial, OfTask: m.ofTask})
 	}
 	out := prompt.Compose(in)
-	s.transcript = out.Messages
+	s.transcript = s.agent.clean(out.Messages)
 
 	found := sorted.notices
 	for _, i := range out.Dropped {

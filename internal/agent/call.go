@@ -21,6 +21,7 @@ var refusals = map[run.Disposition]string{
 	run.NotExecuted:     "This call was not executed because a proposal of the same turn waits for a decision.",
 	run.OneQuestion:     "Only one question can be asked in a turn.",
 	run.RemoteLimit:     "The calls to other servers that this run may make without a pause are used up. Go on without another.",
+	run.MarkerWritten:   "The arguments hold a [redacted:…] marker. It stands for a secret that you were not shown, and would take its place. Write only what surrounds it, or nothing.",
 	run.CompletionWaits: "Report completion after the decision: something of this turn waits for the person.",
 }
 
@@ -116,6 +117,7 @@ func (s *segment) key(c prompt.Call) string {
 // record stores the step of a call with the state it changes and appends its result to
 // the transcript. A write step follows its tool step (RULES G6).
 func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool.Result, tookMS int, set []change.Value, rest change.Change) error {
+	result.Text = s.agent.Secrets.Redactor().Any(result.Text)
 	step := s.event(run.EventToolCall, run.EventData{
 		Tool: s.named(c), Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
 	})

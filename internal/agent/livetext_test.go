@@ -33,8 +33,9 @@ type reader struct {
 
 func (h *house) reads(a *agent.Agent, id uuid.UUID) *reader {
 	r := &reader{t: h.t}
-	r.next, r.stop = iter.Pull2(a.FollowText(h.t.Context(), h.admin, id))
-	h.t.Cleanup(r.stop)
+	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second) // what never comes ends the test
+	r.next, r.stop = iter.Pull2(a.FollowText(ctx, h.admin, id))
+	h.t.Cleanup(func() { cancel(); r.stop() })
 	return r
 }
 

@@ -101,8 +101,7 @@ func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
 	if subject := s.run.Subject; subject != nil {
 		request.SubjectID = subject.ID
 	}
-	s.written.begin(s.round)
-	turn, err := s.model.Turn(ctx, request, s.written.add)
+	turn, err := s.heard(ctx, request)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return Turn{}, run.Event{}, cause

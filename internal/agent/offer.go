@@ -89,6 +89,9 @@ func (s *segment) facts(c prompt.Call) run.Call {
 		return run.Call{Refused: run.InvalidArguments}
 	}
 	spec, _ := tools.Spec(c.Tool)
+	if s.echoes[c.ID] && tool.EffectOf(spec).Writes() {
+		return run.Call{Refused: run.MarkerWritten}
+	}
 	bound := tool.ApprovalBound(spec, tool.Approvals{})
 	return run.Call{
 		ApprovalBound: bound,

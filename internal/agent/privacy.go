@@ -10,11 +10,6 @@ import (
 	"github.com/countersign/countersign/internal/run"
 )
 
-// Redactor takes secrets out of a text.
-type Redactor interface {
-	Redact(text string) string
-}
-
 // kept is as much of a run's events as is stored: by the level that the run began with,
 // or the one that is set now if that is stricter (RULES Y1).
 func (a *Agent) kept(ctx context.Context, began run.Privacy, events []run.Event) ([]run.Event, error) {
@@ -26,11 +21,12 @@ func (a *Agent) kept(ctx context.Context, began run.Privacy, events []run.Event)
 }
 
 func (a *Agent) keptAt(level run.Privacy, events []run.Event) []run.Event {
-	hide := func(text string) string { return text }
-	if a.Redactor != nil {
-		hide = a.Redactor.Redact
+	r := a.Secrets.Redactor()
+	kept := level.Keep(events, r.Any)
+	for i := range kept {
+		kept[i].Content = withoutSecrets(r, kept[i].Content)
 	}
-	return level.Keep(events, hide)
+	return kept
 }
 
 // apply makes one change of a run with what is kept of its events.

@@ -22,7 +22,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 	if err := s.load(ctx); err != nil {
 		return err
 	}
-	s.transcript, s.nonceKey, s.gauge = state.Messages, state.NonceKey, state.Gauge
+	s.transcript, s.nonceKey, s.gauge = s.agent.clean(state.Messages), state.NonceKey, state.Gauge
 	given := *state.Given
 	void, err := s.secondLook(ctx, state)
 	if err != nil {

@@ -177,6 +177,9 @@ type Store interface {
 	LastInput(ctx context.Context, id uuid.UUID) (Submitted, error)
 	// Events lists at most limit events with a sequence above after, in order.
 	Events(ctx context.Context, id uuid.UUID, after, limit int) ([]run.Event, error)
+	// Secrets are the secrets of the installation that can be read: keys of providers, tokens
+	// of sources.
+	Secrets(ctx context.Context) ([]string, error)
 	// LiveText is what a model is writing, or wrote last, in an open run; the zero value when
 	// there is nothing, or nothing that can be decrypted.
 	LiveText(ctx context.Context, id uuid.UUID) (LiveText, error)

@@ -45,6 +45,7 @@ type segment struct {
 	gauge         prompt.Gauge
 	scripted      bool // the model is a script
 	written       *liveText
+	echoes        map[string]bool // by id: calls of the present turn that the model made with a marker
 	round         int
 	shown         map[string]tool.Basis // by key of a pending call: what its last preview was made from
 }
@@ -159,6 +160,7 @@ func endingOf(err error) (stopped, bool) {
 func (s *segment) settle(ctx context.Context, e stopped) error {
 	a := s.agent
 	ending, now := run.Endings[e.reason], a.World.Now()
+	e.message = a.Secrets.Redactor().Text(e.message)
 	s.notices = append(s.notices, e.notices...)
 	set := []change.Value{
 		runStatus.To(ending.Status), runOutcome.To(ending.Outcome), runReason.To(e.reason),

@@ -96,6 +96,10 @@ func (a *Agent) Start(ctx context.Context, by actor.Actor, req StartRequest) (Ru
 }
 
 func (a *Agent) start(ctx context.Context, by actor.Actor, req asked) (Run, error) {
+	if err := a.learnSecrets(ctx); err != nil {
+		return Run{}, err
+	}
+	req.Messages = a.clean(req.Messages)
 	if err := mayStart(by, req.StartRequest); err != nil {
 		return Run{}, err
 	}

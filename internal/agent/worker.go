@@ -154,13 +154,13 @@ func (a *Agent) launch(id uuid.UUID, owner string, step func(*segment, context.C
 		defer written.stop()
 		s := &segment{agent: a, id: id, owner: owner, stop: cancel, shown: map[string]tool.Basis{}, written: written}
 		go s.heartbeat(ctx)
-		a.finish(s, guard(func() error { return step(s, ctx) }), ctx)
+		a.finish(s, recovering(func() error { return step(s, ctx) }), ctx)
 	}()
 }
 
-// guard turns a panic of a segment into an error: on a goroutine of its own it would
+// recovering turns a panic of a segment into an error: on a goroutine of its own it would
 // end the process and every other run with it.
-func guard(step func() error) (err error) {
+func recovering(step func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fault.Wrap(fault.Internal, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "executing a run")

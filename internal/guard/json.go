@@ -9,6 +9,9 @@ import (
 // anew; it stays the same value otherwise, byte for byte. A string is also judged by the
 // name of the member that it is. What is not JSON is redacted as text.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return raw
+	}
 	if !json.Valid(raw) {
 		return json.RawMessage(r.Text(string(raw)))
 	}
@@ -31,9 +34,11 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 			return json.RawMessage(r.Text(string(raw))) // cannot be, since all of it is valid
 		}
 		name := isName(raw[end:])
-		redacted := r.Text(text)
-		if !name && redacted == text && secretName(member) && secretValue(text, true) {
-			redacted = Marker("password")
+		redacted := ""
+		if name {
+			redacted = r.Text(text)
+		} else {
+			redacted = r.member(member, text)
 		}
 		if redacted != text {
 			out = append(append(out, raw[copied:i]...), quoted(redacted)...)
@@ -48,6 +53,16 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return append(out, raw[copied:]...)
+}
+
+// member is the text of a member without its secrets: all of it, if its name says that it
+// is one and it looks like one.
+func (r *Redactor) member(name, text string) string {
+	redacted := r.Text(text)
+	if redacted == text && secretName(name) && secretValue(text, true) {
+		return Marker("password")
+	}
+	return redacted
 }
 
 // Any is a text without its secrets: as JSON when it is an object or an array, else as text.

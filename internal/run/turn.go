@@ -13,7 +13,7 @@ import (
 // Call is what a turn's plan needs to know of one call.
 type Call struct {
 	// Refused is empty for a call that may go ahead, else why it may not, whatever else
-	// the turn holds: NotOffered or InvalidArguments. Only calls that may go ahead count.
+	// the turn holds: NotOffered, InvalidArguments or MarkerWritten. Only calls that may go ahead count.
 	Refused       Disposition
 	ApprovalBound bool // RULES G2
 	Write         bool // a builtin's declared write (RULES C1)
@@ -37,6 +37,7 @@ const (
 	NotExecuted      Disposition = "not_executed_while_proposal_waits"
 	OneQuestion      Disposition = "one_question_per_turn"
 	RemoteLimit      Disposition = "remote_calls_used_up" // RULES G8
+	MarkerWritten    Disposition = "redacted_text"        // RULES M2
 	CompletionWaits  Disposition = "report_completion_after_decision"
 )
 
