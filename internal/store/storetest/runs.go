@@ -69,6 +69,12 @@ func runs(t *testing.T, s *store.Store) {
 			same(t, got, agent.LiveText{}, err)
 		}
 	})
+	t.Run("M2 the installation's secrets are those that can be opened", func(t *testing.T) {
+		r.Insert("providers", V("name", "Keyed"), V("kind", "scripted"), V("trust_zone", "local"), Sealed("api_key", "the key"), V("created_at", now))
+		r.Insert("providers", V("name", "Damaged"), V("kind", "scripted"), V("trust_zone", "local"), V("api_key", "k0:AAAA"), V("created_at", now))
+		got, err := s.Secrets(t.Context())
+		same(t, got, []string{"the key"}, err)
+	})
 	t.Run("T1 null and an empty list stay apart, and so do NULL and null", func(t *testing.T) {
 		id := r.RunOf(user, configuration, V("skill_allow_list", "null"), V("pins", nil))
 		got, err := s.Run(t.Context(), id)
