@@ -40,6 +40,9 @@ func (k kind) id(row uuid.UUID) string {
 	return k.prefix + "_" + strings.ToLower(idEncoding.EncodeToString(row[:]))
 }
 
+// RunID is the API id of a run, for whoever names one outside the API.
+func RunID(row uuid.UUID) string { return runKind.id(row) }
+
 // maybe is the API id of a row, or nil for the zero id, which says that there is none.
 func (k kind) maybe(row uuid.UUID) *string {
 	if row == uuid.Nil {

@@ -6,7 +6,8 @@
 //
 // Order inside a transaction, which keeps two of them from waiting for each
 // other in a circle: guarded updates and deletes, sorted by table and id; inserts;
-// the run's sequence; its events; last of all the audit head and the entries.
+// the run's sequence, if none of the updates was of the run's row and took it; its
+// events; last of all the audit head and the entries.
 package change
 
 import (

@@ -102,6 +102,19 @@ func unprivileged(command *exec.Cmd, folder string) error {
 	return errors.New("pgtest: running as root and there is neither a user postgres nor a user nobody to run the server as")
 }
 
+// Program is the path of one of the programs that come with the server, such as pgbench.
+func Program(name string) (string, error) {
+	folder, err := find()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("pgtest: PostgreSQL's %s is not with its server: %w", name, err)
+	}
+	return path, nil
+}
+
 // find returns the folder of the newest server binaries.
 func find() (string, error) {
 	newest, folder := 0, ""

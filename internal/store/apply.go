@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"github.com/countersign/countersign/internal/change"
 )
@@ -41,22 +42,39 @@ func (s *Store) Apply(ctx context.Context, changes ...change.Change) ([]change.O
 			return nil, failed(ctx, err, "prepare a change")
 		}
 	}
+	if key == nil && len(plans) == 1 && plans[0].lonely() {
+		outcome, err := s.gather(ctx, plans[0])
+		if err != nil {
+			return nil, err
+		}
+		return []change.Outcome{outcome}, nil
+	}
 	if err := s.turn.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	defer s.turn.Release(1)
+	return s.insist(ctx, plans, key)
+}
+
+// insist applies plans in one transaction, again and again if others are in its way. It
+// needs a turn.
+func (s *Store) insist(ctx context.Context, plans []plan, key *change.Key) ([]change.Outcome, error) {
 	for attempt := 1; ; attempt++ {
-		outcomes, rings, err := s.transact(ctx, plans, key)
+		outcomes, rings, err := s.transact(ctx, plans, key, eachAlone)
 		if err == nil {
-			if len(rings) > 0 {
-				s.bell.Ring(rings...)
-			}
+			s.ring(rings)
 			return outcomes, nil
 		}
 		if attempt == attempts || ctx.Err() != nil || diagnose(err) != retry {
 			return nil, failed(ctx, err, "apply a change")
 		}
 		pause(ctx, attempt)
+	}
+}
+
+func (s *Store) ring(topics []change.Topic) {
+	if len(topics) > 0 {
+		s.bell.Ring(topics...)
 	}
 }
 
@@ -77,7 +95,20 @@ type transaction struct {
 	ctx     context.Context
 }
 
-func (s *Store) transact(ctx context.Context, plans []plan, key *change.Key) ([]change.Outcome, []change.Topic, error) {
+// fate says what the changes of one transaction have to do with each other.
+type fate bool
+
+const (
+	eachAlone fate = false // one that loses loses alone
+	allOrNone fate = true  // one that loses loses all, with errLost
+)
+
+// commitError is an error of the commit itself: whether it happened may not be known.
+type commitError struct{ error }
+
+func (e commitError) Unwrap() error { return e.error }
+
+func (s *Store) transact(ctx context.Context, plans []plan, key *change.Key, fate fate) ([]change.Outcome, []change.Topic, error) {
 	begun, err := s.writer.BeginTx(ctx, s.isolation())
 	if err != nil {
 		return nil, nil, err
@@ -87,7 +118,12 @@ func (s *Store) transact(ctx context.Context, plans []plan, key *change.Key) ([]
 	outcomes := make([]change.Outcome, len(plans))
 	var rings []change.Topic
 	for i, p := range plans {
-		if outcomes[i], err = tx.alone(p, len(plans) > 1); err != nil {
+		if fate == allOrNone {
+			outcomes[i], err = tx.steps(p)
+		} else {
+			outcomes[i], err = tx.alone(p, len(plans) > 1)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 		if outcomes[i].Applied {
@@ -107,12 +143,13 @@ func (s *Store) transact(ctx context.Context, plans []plan, key *change.Key) ([]
 		return nil, nil, err
 	}
 	if s.dialect == dialect.Postgres && len(rings) > 0 {
-		if _, err := tx.ExecContext(ctx, "SELECT pg_notify($1, $2)", s.Channel(), payload(rings)); err != nil {
+		// Without arguments it is one round trip.
+		if err := tx.exec("NOTIFY " + pq.QuoteIdentifier(s.Channel()) + ", " + pq.QuoteLiteral(payload(rings))); err != nil {
 			return nil, nil, err
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, nil, err
+		return nil, nil, commitError{err}
 	}
 	if key != nil {
 		key.Keep(effect)
@@ -136,7 +173,7 @@ func (s *Store) mark(tx transaction, key *change.Key, plans []plan, outcomes []c
 	if !any {
 		return effect, nil
 	}
-	made, err := s.update(update)
+	made, err := s.update(update, 0)
 	if err != nil {
 		return effect, err
 	}
@@ -190,43 +227,59 @@ func (tx transaction) exec(statement string, args ...any) error {
 }
 
 func (tx transaction) steps(p plan) (change.Outcome, error) {
+	next := 0
 	for _, one := range p.steps {
-		result, err := tx.ExecContext(tx.ctx, one.statement, one.args...)
+		hit, err := tx.step(one, &next)
 		if err != nil {
 			if tx.ctx.Err() == nil && diagnose(err) == lost {
 				return change.Outcome{Lost: one.table}, errLost
 			}
 			return change.Outcome{}, fmt.Errorf("%s: %w", one.table, err)
 		}
-		hit, err := result.RowsAffected()
-		if err != nil {
-			return change.Outcome{}, err
-		}
 		if hit != 1 && (hit != 0 || !one.noneIsFine) {
 			return change.Outcome{Lost: one.table}, errLost
 		}
 	}
-	first, err := tx.events(p)
+	first, err := tx.events(p, next)
 	if errors.Is(err, errLost) {
 		return change.Outcome{Lost: runs}, err
 	}
 	return change.Outcome{Applied: err == nil, FirstSequence: first}, err
 }
 
-// events numbers a plan's events under the lock of their run's row and stores them.
-func (tx transaction) events(p plan) (first int, err error) {
+// step runs one statement and says how many rows it hit. One that takes sequences sets
+// next.
+func (tx transaction) step(one step, next *int) (hit int64, err error) {
+	if !one.numbers {
+		result, err := tx.ExecContext(tx.ctx, one.statement, one.args...)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	}
+	err = tx.QueryRowContext(tx.ctx, one.statement, one.args...).Scan(next)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return 1, err // by its primary key
+}
+
+// events stores a plan's events under the lock of their run's row, numbered up to next, which is
+// 0 when no statement of the change has taken their sequences yet.
+func (tx transaction) events(p plan, next int) (first int, err error) {
 	id, events := p.run, p.events
 	if len(events) == 0 {
 		return 0, nil
 	}
-	statement, args := entsql.Dialect(tx.dialect).Update(string(runs)).Add("next_seq", len(events)).
-		Where(entsql.EQ("id", id)).Returning("next_seq").Query()
-	var next int
-	if err := tx.QueryRowContext(tx.ctx, statement, args...).Scan(&next); err != nil {
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, errLost
+	if next == 0 {
+		statement, args := entsql.Dialect(tx.dialect).Update(string(runs)).Add("next_seq", len(events)).
+			Where(entsql.EQ("id", id)).Returning("next_seq").Query()
+		if err := tx.QueryRowContext(tx.ctx, statement, args...).Scan(&next); err != nil {
+			if errors.Is(err, sql.ErrNoRows) {
+				return 0, errLost
+			}
+			return 0, err
 		}
-		return 0, err
 	}
 	first = next - len(events)
 	for at := 0; at < len(events); at += rowsAtOnce {

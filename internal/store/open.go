@@ -177,7 +177,13 @@ func sqliteDSN(path string, extra ...string) string {
 
 func (s *Store) openPostgres(ctx context.Context, at string, options Options) error {
 	s.dialect = dialect.Postgres
-	connector, err := pq.NewConnector(at)
+	config, err := pq.NewConfig(at)
+	if err != nil {
+		return fmt.Errorf("read the database URL: %w", withoutURL(err))
+	}
+	// A statement and its arguments go in one round trip instead of two.
+	config.BinaryParameters = true
+	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {
 		return fmt.Errorf("read the database URL: %w", withoutURL(err))
 	}

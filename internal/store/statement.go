@@ -33,6 +33,9 @@ type step struct {
 	statement  string
 	args       []any
 	noneIsFine bool
+	// numbers says that the statement also takes the sequences of the change's events,
+	// and returns the next one: it updates the row that holds them anyway.
+	numbers bool
 }
 
 // entry is an audit entry with the bytes that its leaf covers.
@@ -58,8 +61,13 @@ func (s *Store) planned(c change.Change) (plan, error) {
 			return plan{}, err
 		}
 	}
+	events := len(c.Events)
 	for _, u := range c.Updates {
-		made, err := s.update(u)
+		taken := 0
+		if u.Table == runs && u.ID == c.Run {
+			taken, events = events, 0
+		}
+		made, err := s.update(u, taken)
 		if err != nil {
 			return plan{}, err
 		}
@@ -96,7 +104,8 @@ func (s *Store) planned(c change.Change) (plan, error) {
 	return p, nil
 }
 
-func (s *Store) update(u change.Update) (step, error) {
+// update makes the statement of an update that takes the sequences of so many events.
+func (s *Store) update(u change.Update, events int) (step, error) {
 	b := entsql.Dialect(s.dialect).Update(string(u.Table))
 	for _, v := range u.Set {
 		arg, err := s.arg(u.Table, u.ID, v)
@@ -112,8 +121,12 @@ func (s *Store) update(u change.Update) (step, error) {
 	if len(u.Set) == 0 { // a guard alone
 		b.Set("id", u.ID)
 	}
-	statement, args := b.Where(guards(u.ID, u.If)).Query()
-	return step{table: u.Table, id: u.ID, statement: statement, args: args}, nil
+	b.Where(guards(u.ID, u.If))
+	if events > 0 {
+		b.Add("next_seq", events).Returning("next_seq")
+	}
+	statement, args := b.Query()
+	return step{table: u.Table, id: u.ID, statement: statement, args: args, numbers: events > 0}, nil
 }
 
 func (s *Store) delete(d change.Delete) step {

@@ -61,10 +61,12 @@ type Store struct {
 	read    dialect.Driver
 	client  *ent.Client
 	turn    *semaphore.Weighted
-	bell    Bell
-	log     *slog.Logger
-	keys    func(installed bool) ([]Key, error)
-	onClose []func() error // in reverse order
+
+	gathering gathering // of steps that wait for a turn
+	bell      Bell
+	log       *slog.Logger
+	keys      func(installed bool) ([]Key, error)
+	onClose   []func() error // in reverse order
 
 	settling sync.Mutex
 	sealer   atomic.Pointer[sealer] // nil until the store was found ready
