@@ -41,6 +41,12 @@ type Configuration struct {
 	MaxIterations int `json:"max_iterations,omitempty"`
 	// JSON list; empty allows every person (RULES I6)
 	AllowedUserIds string `json:"allowed_user_ids,omitempty"`
+	// of one answer; 0 leaves it to the runtime (RULES B1)
+	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
+	// JSON, in millionths a million tokens; null is unknown
+	Price string `json:"price,omitempty"`
+	// JSON list of models in the order in which they are asked (RULES M1)
+	Fallbacks string `json:"fallbacks,omitempty"`
 	// guards concurrent edits
 	Revision int `json:"revision,omitempty"`
 	// raised with every attachment that is added or moved: no two come from the same order
@@ -80,9 +86,9 @@ func (*Configuration) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case configuration.FieldRequireSecondApprover, configuration.FieldSnippetsInCallerSystemMessage:
 			values[i] = new(sql.NullBool)
-		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldRevision, configuration.FieldArrangement:
+		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldMaxOutputTokens, configuration.FieldRevision, configuration.FieldArrangement:
 			values[i] = new(sql.NullInt64)
-		case configuration.FieldName, configuration.FieldModel, configuration.FieldSystemPrompt, configuration.FieldAllowedToolGroups, configuration.FieldSnippetIds, configuration.FieldAllowedUserIds:
+		case configuration.FieldName, configuration.FieldModel, configuration.FieldSystemPrompt, configuration.FieldAllowedToolGroups, configuration.FieldSnippetIds, configuration.FieldAllowedUserIds, configuration.FieldPrice, configuration.FieldFallbacks:
 			values[i] = new(sql.NullString)
 		case configuration.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -175,6 +181,24 @@ func (_m *Configuration) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.AllowedUserIds = value.String
 			}
+		case configuration.FieldMaxOutputTokens:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_output_tokens", values[i])
+			} else if value.Valid {
+				_m.MaxOutputTokens = int(value.Int64)
+			}
+		case configuration.FieldPrice:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field price", values[i])
+			} else if value.Valid {
+				_m.Price = value.String
+			}
+		case configuration.FieldFallbacks:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field fallbacks", values[i])
+			} else if value.Valid {
+				_m.Fallbacks = value.String
+			}
 		case configuration.FieldRevision:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field revision", values[i])
@@ -266,6 +290,15 @@ func (_m *Configuration) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("allowed_user_ids=")
 	builder.WriteString(_m.AllowedUserIds)
+	builder.WriteString(", ")
+	builder.WriteString("max_output_tokens=")
+	builder.WriteString(fmt.Sprintf("%v", _m.MaxOutputTokens))
+	builder.WriteString(", ")
+	builder.WriteString("price=")
+	builder.WriteString(_m.Price)
+	builder.WriteString(", ")
+	builder.WriteString("fallbacks=")
+	builder.WriteString(_m.Fallbacks)
 	builder.WriteString(", ")
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))

@@ -152,6 +152,48 @@ func (_c *ConfigurationCreate) SetNillableAllowedUserIds(v *string) *Configurati
 	return _c
 }
 
+// SetMaxOutputTokens sets the "max_output_tokens" field.
+func (_c *ConfigurationCreate) SetMaxOutputTokens(v int) *ConfigurationCreate {
+	_c.mutation.SetMaxOutputTokens(v)
+	return _c
+}
+
+// SetNillableMaxOutputTokens sets the "max_output_tokens" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableMaxOutputTokens(v *int) *ConfigurationCreate {
+	if v != nil {
+		_c.SetMaxOutputTokens(*v)
+	}
+	return _c
+}
+
+// SetPrice sets the "price" field.
+func (_c *ConfigurationCreate) SetPrice(v string) *ConfigurationCreate {
+	_c.mutation.SetPrice(v)
+	return _c
+}
+
+// SetNillablePrice sets the "price" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillablePrice(v *string) *ConfigurationCreate {
+	if v != nil {
+		_c.SetPrice(*v)
+	}
+	return _c
+}
+
+// SetFallbacks sets the "fallbacks" field.
+func (_c *ConfigurationCreate) SetFallbacks(v string) *ConfigurationCreate {
+	_c.mutation.SetFallbacks(v)
+	return _c
+}
+
+// SetNillableFallbacks sets the "fallbacks" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableFallbacks(v *string) *ConfigurationCreate {
+	if v != nil {
+		_c.SetFallbacks(*v)
+	}
+	return _c
+}
+
 // SetRevision sets the "revision" field.
 func (_c *ConfigurationCreate) SetRevision(v int) *ConfigurationCreate {
 	_c.mutation.SetRevision(v)
@@ -252,6 +294,10 @@ func (_c *ConfigurationCreate) defaults() {
 		v := configuration.DefaultMaxIterations
 		_c.mutation.SetMaxIterations(v)
 	}
+	if _, ok := _c.mutation.MaxOutputTokens(); !ok {
+		v := configuration.DefaultMaxOutputTokens
+		_c.mutation.SetMaxOutputTokens(v)
+	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		v := configuration.DefaultRevision
 		_c.mutation.SetRevision(v)
@@ -287,6 +333,9 @@ func (_c *ConfigurationCreate) check() error {
 	}
 	if _, ok := _c.mutation.MaxIterations(); !ok {
 		return &ValidationError{Name: "max_iterations", err: errors.New(`ent: missing required field "Configuration.max_iterations"`)}
+	}
+	if _, ok := _c.mutation.MaxOutputTokens(); !ok {
+		return &ValidationError{Name: "max_output_tokens", err: errors.New(`ent: missing required field "Configuration.max_output_tokens"`)}
 	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "Configuration.revision"`)}
@@ -374,6 +423,18 @@ func (_c *ConfigurationCreate) createSpec() (*Configuration, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.AllowedUserIds(); ok {
 		_spec.SetField(configuration.FieldAllowedUserIds, field.TypeString, value)
 		_node.AllowedUserIds = value
+	}
+	if value, ok := _c.mutation.MaxOutputTokens(); ok {
+		_spec.SetField(configuration.FieldMaxOutputTokens, field.TypeInt, value)
+		_node.MaxOutputTokens = value
+	}
+	if value, ok := _c.mutation.Price(); ok {
+		_spec.SetField(configuration.FieldPrice, field.TypeString, value)
+		_node.Price = value
+	}
+	if value, ok := _c.mutation.Fallbacks(); ok {
+		_spec.SetField(configuration.FieldFallbacks, field.TypeString, value)
+		_node.Fallbacks = value
 	}
 	if value, ok := _c.mutation.Revision(); ok {
 		_spec.SetField(configuration.FieldRevision, field.TypeInt, value)

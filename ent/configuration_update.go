@@ -216,6 +216,67 @@ func (_u *ConfigurationUpdate) ClearAllowedUserIds() *ConfigurationUpdate {
 	return _u
 }
 
+// SetMaxOutputTokens sets the "max_output_tokens" field.
+func (_u *ConfigurationUpdate) SetMaxOutputTokens(v int) *ConfigurationUpdate {
+	_u.mutation.ResetMaxOutputTokens()
+	_u.mutation.SetMaxOutputTokens(v)
+	return _u
+}
+
+// SetNillableMaxOutputTokens sets the "max_output_tokens" field if the given value is not nil.
+func (_u *ConfigurationUpdate) SetNillableMaxOutputTokens(v *int) *ConfigurationUpdate {
+	if v != nil {
+		_u.SetMaxOutputTokens(*v)
+	}
+	return _u
+}
+
+// AddMaxOutputTokens adds value to the "max_output_tokens" field.
+func (_u *ConfigurationUpdate) AddMaxOutputTokens(v int) *ConfigurationUpdate {
+	_u.mutation.AddMaxOutputTokens(v)
+	return _u
+}
+
+// SetPrice sets the "price" field.
+func (_u *ConfigurationUpdate) SetPrice(v string) *ConfigurationUpdate {
+	_u.mutation.SetPrice(v)
+	return _u
+}
+
+// SetNillablePrice sets the "price" field if the given value is not nil.
+func (_u *ConfigurationUpdate) SetNillablePrice(v *string) *ConfigurationUpdate {
+	if v != nil {
+		_u.SetPrice(*v)
+	}
+	return _u
+}
+
+// ClearPrice clears the value of the "price" field.
+func (_u *ConfigurationUpdate) ClearPrice() *ConfigurationUpdate {
+	_u.mutation.ClearPrice()
+	return _u
+}
+
+// SetFallbacks sets the "fallbacks" field.
+func (_u *ConfigurationUpdate) SetFallbacks(v string) *ConfigurationUpdate {
+	_u.mutation.SetFallbacks(v)
+	return _u
+}
+
+// SetNillableFallbacks sets the "fallbacks" field if the given value is not nil.
+func (_u *ConfigurationUpdate) SetNillableFallbacks(v *string) *ConfigurationUpdate {
+	if v != nil {
+		_u.SetFallbacks(*v)
+	}
+	return _u
+}
+
+// ClearFallbacks clears the value of the "fallbacks" field.
+func (_u *ConfigurationUpdate) ClearFallbacks() *ConfigurationUpdate {
+	_u.mutation.ClearFallbacks()
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *ConfigurationUpdate) SetRevision(v int) *ConfigurationUpdate {
 	_u.mutation.ResetRevision()
@@ -379,6 +440,24 @@ func (_u *ConfigurationUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if _u.mutation.AllowedUserIdsCleared() {
 		_spec.ClearField(configuration.FieldAllowedUserIds, field.TypeString)
+	}
+	if value, ok := _u.mutation.MaxOutputTokens(); ok {
+		_spec.SetField(configuration.FieldMaxOutputTokens, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxOutputTokens(); ok {
+		_spec.AddField(configuration.FieldMaxOutputTokens, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Price(); ok {
+		_spec.SetField(configuration.FieldPrice, field.TypeString, value)
+	}
+	if _u.mutation.PriceCleared() {
+		_spec.ClearField(configuration.FieldPrice, field.TypeString)
+	}
+	if value, ok := _u.mutation.Fallbacks(); ok {
+		_spec.SetField(configuration.FieldFallbacks, field.TypeString, value)
+	}
+	if _u.mutation.FallbacksCleared() {
+		_spec.ClearField(configuration.FieldFallbacks, field.TypeString)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(configuration.FieldRevision, field.TypeInt, value)
@@ -630,6 +709,67 @@ func (_u *ConfigurationUpdateOne) ClearAllowedUserIds() *ConfigurationUpdateOne 
 	return _u
 }
 
+// SetMaxOutputTokens sets the "max_output_tokens" field.
+func (_u *ConfigurationUpdateOne) SetMaxOutputTokens(v int) *ConfigurationUpdateOne {
+	_u.mutation.ResetMaxOutputTokens()
+	_u.mutation.SetMaxOutputTokens(v)
+	return _u
+}
+
+// SetNillableMaxOutputTokens sets the "max_output_tokens" field if the given value is not nil.
+func (_u *ConfigurationUpdateOne) SetNillableMaxOutputTokens(v *int) *ConfigurationUpdateOne {
+	if v != nil {
+		_u.SetMaxOutputTokens(*v)
+	}
+	return _u
+}
+
+// AddMaxOutputTokens adds value to the "max_output_tokens" field.
+func (_u *ConfigurationUpdateOne) AddMaxOutputTokens(v int) *ConfigurationUpdateOne {
+	_u.mutation.AddMaxOutputTokens(v)
+	return _u
+}
+
+// SetPrice sets the "price" field.
+func (_u *ConfigurationUpdateOne) SetPrice(v string) *ConfigurationUpdateOne {
+	_u.mutation.SetPrice(v)
+	return _u
+}
+
+// SetNillablePrice sets the "price" field if the given value is not nil.
+func (_u *ConfigurationUpdateOne) SetNillablePrice(v *string) *ConfigurationUpdateOne {
+	if v != nil {
+		_u.SetPrice(*v)
+	}
+	return _u
+}
+
+// ClearPrice clears the value of the "price" field.
+func (_u *ConfigurationUpdateOne) ClearPrice() *ConfigurationUpdateOne {
+	_u.mutation.ClearPrice()
+	return _u
+}
+
+// SetFallbacks sets the "fallbacks" field.
+func (_u *ConfigurationUpdateOne) SetFallbacks(v string) *ConfigurationUpdateOne {
+	_u.mutation.SetFallbacks(v)
+	return _u
+}
+
+// SetNillableFallbacks sets the "fallbacks" field if the given value is not nil.
+func (_u *ConfigurationUpdateOne) SetNillableFallbacks(v *string) *ConfigurationUpdateOne {
+	if v != nil {
+		_u.SetFallbacks(*v)
+	}
+	return _u
+}
+
+// ClearFallbacks clears the value of the "fallbacks" field.
+func (_u *ConfigurationUpdateOne) ClearFallbacks() *ConfigurationUpdateOne {
+	_u.mutation.ClearFallbacks()
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *ConfigurationUpdateOne) SetRevision(v int) *ConfigurationUpdateOne {
 	_u.mutation.ResetRevision()
@@ -823,6 +963,24 @@ func (_u *ConfigurationUpdateOne) sqlSave(ctx context.Context) (_node *Configura
 	}
 	if _u.mutation.AllowedUserIdsCleared() {
 		_spec.ClearField(configuration.FieldAllowedUserIds, field.TypeString)
+	}
+	if value, ok := _u.mutation.MaxOutputTokens(); ok {
+		_spec.SetField(configuration.FieldMaxOutputTokens, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxOutputTokens(); ok {
+		_spec.AddField(configuration.FieldMaxOutputTokens, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Price(); ok {
+		_spec.SetField(configuration.FieldPrice, field.TypeString, value)
+	}
+	if _u.mutation.PriceCleared() {
+		_spec.ClearField(configuration.FieldPrice, field.TypeString)
+	}
+	if value, ok := _u.mutation.Fallbacks(); ok {
+		_spec.SetField(configuration.FieldFallbacks, field.TypeString, value)
+	}
+	if _u.mutation.FallbacksCleared() {
+		_spec.ClearField(configuration.FieldFallbacks, field.TypeString)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(configuration.FieldRevision, field.TypeInt, value)

@@ -5286,6 +5286,10 @@ type ConfigurationMutation struct {
 	max_iterations                    *int
 	addmax_iterations                 *int
 	allowed_user_ids                  *string
+	max_output_tokens                 *int
+	addmax_output_tokens              *int
+	price                             *string
+	fallbacks                         *string
 	revision                          *int
 	addrevision                       *int
 	arrangement                       *int
@@ -5878,6 +5882,160 @@ func (m *ConfigurationMutation) ResetAllowedUserIds() {
 	delete(m.clearedFields, configuration.FieldAllowedUserIds)
 }
 
+// SetMaxOutputTokens sets the "max_output_tokens" field.
+func (m *ConfigurationMutation) SetMaxOutputTokens(i int) {
+	m.max_output_tokens = &i
+	m.addmax_output_tokens = nil
+}
+
+// MaxOutputTokens returns the value of the "max_output_tokens" field in the mutation.
+func (m *ConfigurationMutation) MaxOutputTokens() (r int, exists bool) {
+	v := m.max_output_tokens
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxOutputTokens returns the old "max_output_tokens" field's value of the Configuration entity.
+// If the Configuration object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfigurationMutation) OldMaxOutputTokens(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxOutputTokens is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxOutputTokens requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxOutputTokens: %w", err)
+	}
+	return oldValue.MaxOutputTokens, nil
+}
+
+// AddMaxOutputTokens adds i to the "max_output_tokens" field.
+func (m *ConfigurationMutation) AddMaxOutputTokens(i int) {
+	if m.addmax_output_tokens != nil {
+		*m.addmax_output_tokens += i
+	} else {
+		m.addmax_output_tokens = &i
+	}
+}
+
+// AddedMaxOutputTokens returns the value that was added to the "max_output_tokens" field in this mutation.
+func (m *ConfigurationMutation) AddedMaxOutputTokens() (r int, exists bool) {
+	v := m.addmax_output_tokens
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMaxOutputTokens resets all changes to the "max_output_tokens" field.
+func (m *ConfigurationMutation) ResetMaxOutputTokens() {
+	m.max_output_tokens = nil
+	m.addmax_output_tokens = nil
+}
+
+// SetPrice sets the "price" field.
+func (m *ConfigurationMutation) SetPrice(s string) {
+	m.price = &s
+}
+
+// Price returns the value of the "price" field in the mutation.
+func (m *ConfigurationMutation) Price() (r string, exists bool) {
+	v := m.price
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrice returns the old "price" field's value of the Configuration entity.
+// If the Configuration object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfigurationMutation) OldPrice(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrice is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrice requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrice: %w", err)
+	}
+	return oldValue.Price, nil
+}
+
+// ClearPrice clears the value of the "price" field.
+func (m *ConfigurationMutation) ClearPrice() {
+	m.price = nil
+	m.clearedFields[configuration.FieldPrice] = struct{}{}
+}
+
+// PriceCleared returns if the "price" field was cleared in this mutation.
+func (m *ConfigurationMutation) PriceCleared() bool {
+	_, ok := m.clearedFields[configuration.FieldPrice]
+	return ok
+}
+
+// ResetPrice resets all changes to the "price" field.
+func (m *ConfigurationMutation) ResetPrice() {
+	m.price = nil
+	delete(m.clearedFields, configuration.FieldPrice)
+}
+
+// SetFallbacks sets the "fallbacks" field.
+func (m *ConfigurationMutation) SetFallbacks(s string) {
+	m.fallbacks = &s
+}
+
+// Fallbacks returns the value of the "fallbacks" field in the mutation.
+func (m *ConfigurationMutation) Fallbacks() (r string, exists bool) {
+	v := m.fallbacks
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFallbacks returns the old "fallbacks" field's value of the Configuration entity.
+// If the Configuration object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfigurationMutation) OldFallbacks(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFallbacks is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFallbacks requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFallbacks: %w", err)
+	}
+	return oldValue.Fallbacks, nil
+}
+
+// ClearFallbacks clears the value of the "fallbacks" field.
+func (m *ConfigurationMutation) ClearFallbacks() {
+	m.fallbacks = nil
+	m.clearedFields[configuration.FieldFallbacks] = struct{}{}
+}
+
+// FallbacksCleared returns if the "fallbacks" field was cleared in this mutation.
+func (m *ConfigurationMutation) FallbacksCleared() bool {
+	_, ok := m.clearedFields[configuration.FieldFallbacks]
+	return ok
+}
+
+// ResetFallbacks resets all changes to the "fallbacks" field.
+func (m *ConfigurationMutation) ResetFallbacks() {
+	m.fallbacks = nil
+	delete(m.clearedFields, configuration.FieldFallbacks)
+}
+
 // SetRevision sets the "revision" field.
 func (m *ConfigurationMutation) SetRevision(i int) {
 	m.revision = &i
@@ -6087,7 +6245,7 @@ func (m *ConfigurationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ConfigurationMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 17)
 	if m.name != nil {
 		fields = append(fields, configuration.FieldName)
 	}
@@ -6120,6 +6278,15 @@ func (m *ConfigurationMutation) Fields() []string {
 	}
 	if m.allowed_user_ids != nil {
 		fields = append(fields, configuration.FieldAllowedUserIds)
+	}
+	if m.max_output_tokens != nil {
+		fields = append(fields, configuration.FieldMaxOutputTokens)
+	}
+	if m.price != nil {
+		fields = append(fields, configuration.FieldPrice)
+	}
+	if m.fallbacks != nil {
+		fields = append(fields, configuration.FieldFallbacks)
 	}
 	if m.revision != nil {
 		fields = append(fields, configuration.FieldRevision)
@@ -6160,6 +6327,12 @@ func (m *ConfigurationMutation) Field(name string) (ent.Value, bool) {
 		return m.MaxIterations()
 	case configuration.FieldAllowedUserIds:
 		return m.AllowedUserIds()
+	case configuration.FieldMaxOutputTokens:
+		return m.MaxOutputTokens()
+	case configuration.FieldPrice:
+		return m.Price()
+	case configuration.FieldFallbacks:
+		return m.Fallbacks()
 	case configuration.FieldRevision:
 		return m.Revision()
 	case configuration.FieldArrangement:
@@ -6197,6 +6370,12 @@ func (m *ConfigurationMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldMaxIterations(ctx)
 	case configuration.FieldAllowedUserIds:
 		return m.OldAllowedUserIds(ctx)
+	case configuration.FieldMaxOutputTokens:
+		return m.OldMaxOutputTokens(ctx)
+	case configuration.FieldPrice:
+		return m.OldPrice(ctx)
+	case configuration.FieldFallbacks:
+		return m.OldFallbacks(ctx)
 	case configuration.FieldRevision:
 		return m.OldRevision(ctx)
 	case configuration.FieldArrangement:
@@ -6289,6 +6468,27 @@ func (m *ConfigurationMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetAllowedUserIds(v)
 		return nil
+	case configuration.FieldMaxOutputTokens:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxOutputTokens(v)
+		return nil
+	case configuration.FieldPrice:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrice(v)
+		return nil
+	case configuration.FieldFallbacks:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFallbacks(v)
+		return nil
 	case configuration.FieldRevision:
 		v, ok := value.(int)
 		if !ok {
@@ -6324,6 +6524,9 @@ func (m *ConfigurationMutation) AddedFields() []string {
 	if m.addmax_iterations != nil {
 		fields = append(fields, configuration.FieldMaxIterations)
 	}
+	if m.addmax_output_tokens != nil {
+		fields = append(fields, configuration.FieldMaxOutputTokens)
+	}
 	if m.addrevision != nil {
 		fields = append(fields, configuration.FieldRevision)
 	}
@@ -6342,6 +6545,8 @@ func (m *ConfigurationMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedContextWindow()
 	case configuration.FieldMaxIterations:
 		return m.AddedMaxIterations()
+	case configuration.FieldMaxOutputTokens:
+		return m.AddedMaxOutputTokens()
 	case configuration.FieldRevision:
 		return m.AddedRevision()
 	case configuration.FieldArrangement:
@@ -6368,6 +6573,13 @@ func (m *ConfigurationMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddMaxIterations(v)
+		return nil
+	case configuration.FieldMaxOutputTokens:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxOutputTokens(v)
 		return nil
 	case configuration.FieldRevision:
 		v, ok := value.(int)
@@ -6400,6 +6612,12 @@ func (m *ConfigurationMutation) ClearedFields() []string {
 	if m.FieldCleared(configuration.FieldAllowedUserIds) {
 		fields = append(fields, configuration.FieldAllowedUserIds)
 	}
+	if m.FieldCleared(configuration.FieldPrice) {
+		fields = append(fields, configuration.FieldPrice)
+	}
+	if m.FieldCleared(configuration.FieldFallbacks) {
+		fields = append(fields, configuration.FieldFallbacks)
+	}
 	return fields
 }
 
@@ -6422,6 +6640,12 @@ func (m *ConfigurationMutation) ClearField(name string) error {
 		return nil
 	case configuration.FieldAllowedUserIds:
 		m.ClearAllowedUserIds()
+		return nil
+	case configuration.FieldPrice:
+		m.ClearPrice()
+		return nil
+	case configuration.FieldFallbacks:
+		m.ClearFallbacks()
 		return nil
 	}
 	return fmt.Errorf("unknown Configuration nullable field %s", name)
@@ -6463,6 +6687,15 @@ func (m *ConfigurationMutation) ResetField(name string) error {
 		return nil
 	case configuration.FieldAllowedUserIds:
 		m.ResetAllowedUserIds()
+		return nil
+	case configuration.FieldMaxOutputTokens:
+		m.ResetMaxOutputTokens()
+		return nil
+	case configuration.FieldPrice:
+		m.ResetPrice()
+		return nil
+	case configuration.FieldFallbacks:
+		m.ResetFallbacks()
 		return nil
 	case configuration.FieldRevision:
 		m.ResetRevision()

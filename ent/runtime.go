@@ -86,12 +86,16 @@ func init() {
 	configurationDescMaxIterations := configurationFields[10].Descriptor()
 	// configuration.DefaultMaxIterations holds the default value on creation for the max_iterations field.
 	configuration.DefaultMaxIterations = configurationDescMaxIterations.Default.(int)
+	// configurationDescMaxOutputTokens is the schema descriptor for max_output_tokens field.
+	configurationDescMaxOutputTokens := configurationFields[12].Descriptor()
+	// configuration.DefaultMaxOutputTokens holds the default value on creation for the max_output_tokens field.
+	configuration.DefaultMaxOutputTokens = configurationDescMaxOutputTokens.Default.(int)
 	// configurationDescRevision is the schema descriptor for revision field.
-	configurationDescRevision := configurationFields[12].Descriptor()
+	configurationDescRevision := configurationFields[15].Descriptor()
 	// configuration.DefaultRevision holds the default value on creation for the revision field.
 	configuration.DefaultRevision = configurationDescRevision.Default.(int)
 	// configurationDescArrangement is the schema descriptor for arrangement field.
-	configurationDescArrangement := configurationFields[13].Descriptor()
+	configurationDescArrangement := configurationFields[16].Descriptor()
 	// configuration.DefaultArrangement holds the default value on creation for the arrangement field.
 	configuration.DefaultArrangement = configurationDescArrangement.Default.(int)
 	contentrecordFields := schema.ContentRecord{}.Fields()

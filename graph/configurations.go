@@ -16,6 +16,7 @@ func toConfiguration(c library.Configuration) *model.Configuration {
 		AllowedToolGroups: fromGroups(c.AllowedToolGroups), RequireSecondApprover: c.RequireSecondApprover, SnippetIds: snippetKind.ids(c.SnippetIDs),
 		SnippetsInCallerSystemMessage: c.SnippetsInCallerSystemPrompt, MaxIterations: positive(c.MaxIterations),
 		AllowedUserIds: userKind.ids(c.AllowedUserIDs), Revision: c.Revision, CreatedAt: c.CreatedAt, Domain: c,
+		MaxOutputTokens: positive(c.MaxOutputTokens), Price: toPrice(c.Price), Fallbacks: toFallbacks(c.Fallbacks),
 	}
 }
 
@@ -67,6 +68,18 @@ func configurationUpdate(in model.UpdateConfigurationInput) (library.Configurati
 		ID: id, Revision: in.Revision, Name: in.Name, ProviderID: provider, Model: in.Model, SystemPrompt: in.SystemPrompt,
 		RequireSecondApprover: in.RequireSecondApprover, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemMessage,
 		ContextWindow: orZero(in.ContextWindow.ValueOK()), MaxIterations: orZero(in.MaxIterations.ValueOK()),
+	}
+	out.MaxOutputTokens = orZero(in.MaxOutputTokens.ValueOK())
+	if price, set := in.Price.ValueOK(); set {
+		read := fromPrice(price)
+		out.Price = &read
+	}
+	if in.Fallbacks != nil {
+		fallbacks, err := fromFallbacks(in.Fallbacks)
+		if err != nil {
+			return library.ConfigurationUpdate{}, err
+		}
+		out.Fallbacks = &fallbacks
 	}
 	if groups, set := in.AllowedToolGroups.ValueOK(); set {
 		all := toGroups(groups)

@@ -38,10 +38,15 @@ func (r *mutationResolver) CreateConfiguration(ctx context.Context, input model.
 	if err != nil {
 		return nil, err
 	}
+	fallbacks, err := fromFallbacks(input.Fallbacks)
+	if err != nil {
+		return nil, err
+	}
 	made, err := r.Library.CreateConfiguration(ctx, caller(ctx), library.NewConfiguration{
 		Name: input.Name, ProviderID: provider, Model: input.Model, ContextWindow: number(input.ContextWindow), SystemPrompt: input.SystemPrompt,
 		AllowedToolGroups: toGroups(input.AllowedToolGroups), RequireSecondApprover: input.RequireSecondApprover,
 		SnippetIDs: snippets, SnippetsInCallerSystemPrompt: input.SnippetsInCallerSystemMessage, MaxIterations: number(input.MaxIterations), AllowedUserIDs: users,
+		MaxOutputTokens: number(input.MaxOutputTokens), Price: fromPrice(input.Price), Fallbacks: fallbacks,
 	})
 	refusal, err := asData(err)
 	if err != nil {

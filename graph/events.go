@@ -45,6 +45,7 @@ func modelCallEvent(e run.Event) model.RunEvent {
 	return &model.ModelCallEvent{
 		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Calls: e.Data.Calls, Bytes: e.Data.Bytes, InputTokens: e.Data.InputTokens, OutputTokens: e.Data.OutputTokens,
+		ProviderID: providerText(e.Data.Provider), Model: given(e.Data.Model), Attempts: toAttempts(e.Data.Attempts),
 		Text: given(words(e).Text),
 	}
 }

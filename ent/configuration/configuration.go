@@ -34,6 +34,12 @@ const (
 	FieldMaxIterations = "max_iterations"
 	// FieldAllowedUserIds holds the string denoting the allowed_user_ids field in the database.
 	FieldAllowedUserIds = "allowed_user_ids"
+	// FieldMaxOutputTokens holds the string denoting the max_output_tokens field in the database.
+	FieldMaxOutputTokens = "max_output_tokens"
+	// FieldPrice holds the string denoting the price field in the database.
+	FieldPrice = "price"
+	// FieldFallbacks holds the string denoting the fallbacks field in the database.
+	FieldFallbacks = "fallbacks"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
 	// FieldArrangement holds the string denoting the arrangement field in the database.
@@ -67,6 +73,9 @@ var Columns = []string{
 	FieldSnippetIds,
 	FieldMaxIterations,
 	FieldAllowedUserIds,
+	FieldMaxOutputTokens,
+	FieldPrice,
+	FieldFallbacks,
 	FieldRevision,
 	FieldArrangement,
 	FieldCreatedAt,
@@ -93,6 +102,8 @@ var (
 	DefaultSnippetsInCallerSystemMessage bool
 	// DefaultMaxIterations holds the default value on creation for the "max_iterations" field.
 	DefaultMaxIterations int
+	// DefaultMaxOutputTokens holds the default value on creation for the "max_output_tokens" field.
+	DefaultMaxOutputTokens int
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int
 	// DefaultArrangement holds the default value on creation for the "arrangement" field.
@@ -160,6 +171,21 @@ func ByMaxIterations(opts ...sql.OrderTermOption) OrderOption {
 // ByAllowedUserIds orders the results by the allowed_user_ids field.
 func ByAllowedUserIds(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldAllowedUserIds, opts...).ToFunc()
+}
+
+// ByMaxOutputTokens orders the results by the max_output_tokens field.
+func ByMaxOutputTokens(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxOutputTokens, opts...).ToFunc()
+}
+
+// ByPrice orders the results by the price field.
+func ByPrice(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPrice, opts...).ToFunc()
+}
+
+// ByFallbacks orders the results by the fallbacks field.
+func ByFallbacks(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFallbacks, opts...).ToFunc()
 }
 
 // ByRevision orders the results by the revision field.

@@ -111,6 +111,21 @@ func AllowedUserIds(v string) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldAllowedUserIds, v))
 }
 
+// MaxOutputTokens applies equality check predicate on the "max_output_tokens" field. It's identical to MaxOutputTokensEQ.
+func MaxOutputTokens(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldMaxOutputTokens, v))
+}
+
+// Price applies equality check predicate on the "price" field. It's identical to PriceEQ.
+func Price(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldPrice, v))
+}
+
+// Fallbacks applies equality check predicate on the "fallbacks" field. It's identical to FallbacksEQ.
+func Fallbacks(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldFallbacks, v))
+}
+
 // Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
 func Revision(v int) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldRevision, v))
@@ -664,6 +679,196 @@ func AllowedUserIdsEqualFold(v string) predicate.Configuration {
 // AllowedUserIdsContainsFold applies the ContainsFold predicate on the "allowed_user_ids" field.
 func AllowedUserIdsContainsFold(v string) predicate.Configuration {
 	return predicate.Configuration(sql.FieldContainsFold(FieldAllowedUserIds, v))
+}
+
+// MaxOutputTokensEQ applies the EQ predicate on the "max_output_tokens" field.
+func MaxOutputTokensEQ(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldMaxOutputTokens, v))
+}
+
+// MaxOutputTokensNEQ applies the NEQ predicate on the "max_output_tokens" field.
+func MaxOutputTokensNEQ(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNEQ(FieldMaxOutputTokens, v))
+}
+
+// MaxOutputTokensIn applies the In predicate on the "max_output_tokens" field.
+func MaxOutputTokensIn(vs ...int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldIn(FieldMaxOutputTokens, vs...))
+}
+
+// MaxOutputTokensNotIn applies the NotIn predicate on the "max_output_tokens" field.
+func MaxOutputTokensNotIn(vs ...int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotIn(FieldMaxOutputTokens, vs...))
+}
+
+// MaxOutputTokensGT applies the GT predicate on the "max_output_tokens" field.
+func MaxOutputTokensGT(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGT(FieldMaxOutputTokens, v))
+}
+
+// MaxOutputTokensGTE applies the GTE predicate on the "max_output_tokens" field.
+func MaxOutputTokensGTE(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGTE(FieldMaxOutputTokens, v))
+}
+
+// MaxOutputTokensLT applies the LT predicate on the "max_output_tokens" field.
+func MaxOutputTokensLT(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLT(FieldMaxOutputTokens, v))
+}
+
+// MaxOutputTokensLTE applies the LTE predicate on the "max_output_tokens" field.
+func MaxOutputTokensLTE(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLTE(FieldMaxOutputTokens, v))
+}
+
+// PriceEQ applies the EQ predicate on the "price" field.
+func PriceEQ(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldPrice, v))
+}
+
+// PriceNEQ applies the NEQ predicate on the "price" field.
+func PriceNEQ(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNEQ(FieldPrice, v))
+}
+
+// PriceIn applies the In predicate on the "price" field.
+func PriceIn(vs ...string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldIn(FieldPrice, vs...))
+}
+
+// PriceNotIn applies the NotIn predicate on the "price" field.
+func PriceNotIn(vs ...string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotIn(FieldPrice, vs...))
+}
+
+// PriceGT applies the GT predicate on the "price" field.
+func PriceGT(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGT(FieldPrice, v))
+}
+
+// PriceGTE applies the GTE predicate on the "price" field.
+func PriceGTE(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGTE(FieldPrice, v))
+}
+
+// PriceLT applies the LT predicate on the "price" field.
+func PriceLT(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLT(FieldPrice, v))
+}
+
+// PriceLTE applies the LTE predicate on the "price" field.
+func PriceLTE(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLTE(FieldPrice, v))
+}
+
+// PriceContains applies the Contains predicate on the "price" field.
+func PriceContains(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldContains(FieldPrice, v))
+}
+
+// PriceHasPrefix applies the HasPrefix predicate on the "price" field.
+func PriceHasPrefix(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldHasPrefix(FieldPrice, v))
+}
+
+// PriceHasSuffix applies the HasSuffix predicate on the "price" field.
+func PriceHasSuffix(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldHasSuffix(FieldPrice, v))
+}
+
+// PriceIsNil applies the IsNil predicate on the "price" field.
+func PriceIsNil() predicate.Configuration {
+	return predicate.Configuration(sql.FieldIsNull(FieldPrice))
+}
+
+// PriceNotNil applies the NotNil predicate on the "price" field.
+func PriceNotNil() predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotNull(FieldPrice))
+}
+
+// PriceEqualFold applies the EqualFold predicate on the "price" field.
+func PriceEqualFold(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEqualFold(FieldPrice, v))
+}
+
+// PriceContainsFold applies the ContainsFold predicate on the "price" field.
+func PriceContainsFold(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldContainsFold(FieldPrice, v))
+}
+
+// FallbacksEQ applies the EQ predicate on the "fallbacks" field.
+func FallbacksEQ(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldFallbacks, v))
+}
+
+// FallbacksNEQ applies the NEQ predicate on the "fallbacks" field.
+func FallbacksNEQ(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNEQ(FieldFallbacks, v))
+}
+
+// FallbacksIn applies the In predicate on the "fallbacks" field.
+func FallbacksIn(vs ...string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldIn(FieldFallbacks, vs...))
+}
+
+// FallbacksNotIn applies the NotIn predicate on the "fallbacks" field.
+func FallbacksNotIn(vs ...string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotIn(FieldFallbacks, vs...))
+}
+
+// FallbacksGT applies the GT predicate on the "fallbacks" field.
+func FallbacksGT(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGT(FieldFallbacks, v))
+}
+
+// FallbacksGTE applies the GTE predicate on the "fallbacks" field.
+func FallbacksGTE(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGTE(FieldFallbacks, v))
+}
+
+// FallbacksLT applies the LT predicate on the "fallbacks" field.
+func FallbacksLT(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLT(FieldFallbacks, v))
+}
+
+// FallbacksLTE applies the LTE predicate on the "fallbacks" field.
+func FallbacksLTE(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLTE(FieldFallbacks, v))
+}
+
+// FallbacksContains applies the Contains predicate on the "fallbacks" field.
+func FallbacksContains(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldContains(FieldFallbacks, v))
+}
+
+// FallbacksHasPrefix applies the HasPrefix predicate on the "fallbacks" field.
+func FallbacksHasPrefix(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldHasPrefix(FieldFallbacks, v))
+}
+
+// FallbacksHasSuffix applies the HasSuffix predicate on the "fallbacks" field.
+func FallbacksHasSuffix(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldHasSuffix(FieldFallbacks, v))
+}
+
+// FallbacksIsNil applies the IsNil predicate on the "fallbacks" field.
+func FallbacksIsNil() predicate.Configuration {
+	return predicate.Configuration(sql.FieldIsNull(FieldFallbacks))
+}
+
+// FallbacksNotNil applies the NotNil predicate on the "fallbacks" field.
+func FallbacksNotNil() predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotNull(FieldFallbacks))
+}
+
+// FallbacksEqualFold applies the EqualFold predicate on the "fallbacks" field.
+func FallbacksEqualFold(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEqualFold(FieldFallbacks, v))
+}
+
+// FallbacksContainsFold applies the ContainsFold predicate on the "fallbacks" field.
+func FallbacksContainsFold(v string) predicate.Configuration {
+	return predicate.Configuration(sql.FieldContainsFold(FieldFallbacks, v))
 }
 
 // RevisionEQ applies the EQ predicate on the "revision" field.

@@ -254,6 +254,9 @@ var (
 		{Name: "snippet_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "max_iterations", Type: field.TypeInt, Default: 0},
 		{Name: "allowed_user_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "max_output_tokens", Type: field.TypeInt, Default: 0},
+		{Name: "price", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "fallbacks", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "revision", Type: field.TypeInt, Default: 0},
 		{Name: "arrangement", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
@@ -267,7 +270,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "configurations_providers_provider",
-				Columns:    []*schema.Column{ConfigurationsColumns[14]},
+				Columns:    []*schema.Column{ConfigurationsColumns[17]},
 				RefColumns: []*schema.Column{ProvidersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -276,7 +279,7 @@ var (
 			{
 				Name:    "configuration_provider_id",
 				Unique:  false,
-				Columns: []*schema.Column{ConfigurationsColumns[14]},
+				Columns: []*schema.Column{ConfigurationsColumns[17]},
 			},
 		},
 	}

@@ -602,6 +602,93 @@ func (ec *executionContext) fieldContext_Configuration_contextWindow(_ context.C
 	return graphql.NewScalarFieldContext("Configuration", field, false, false, "Int")
 }
 
+func (ec *executionContext) _Configuration_maxOutputTokens(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Configuration_maxOutputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxOutputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Configuration_maxOutputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Configuration", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Configuration_price(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Configuration_price(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Price, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ModelPrice) graphql.Marshaler {
+			return ec.marshalOModelPrice2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelPrice(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Configuration_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Configuration",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ModelPrice(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Configuration_fallbacks(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Configuration_fallbacks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Fallbacks, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.FallbackModel) graphql.Marshaler {
+			return ec.marshalNFallbackModel2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Configuration_fallbacks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Configuration",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FallbackModel(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Configuration_systemPrompt(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1169,6 +1256,176 @@ func (ec *executionContext) fieldContext_DetachSkillPayload_clientMutationId(_ c
 	return graphql.NewScalarFieldContext("DetachSkillPayload", field, false, false, "String")
 }
 
+func (ec *executionContext) _FallbackModel_providerId(ctx context.Context, field graphql.CollectedField, obj *model.FallbackModel) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FallbackModel_providerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProviderID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FallbackModel_providerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FallbackModel", field, false, false, "ID")
+}
+
+func (ec *executionContext) _FallbackModel_model(ctx context.Context, field graphql.CollectedField, obj *model.FallbackModel) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FallbackModel_model(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Model, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FallbackModel_model(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FallbackModel", field, false, false, "String")
+}
+
+func (ec *executionContext) _FallbackModel_contextWindow(ctx context.Context, field graphql.CollectedField, obj *model.FallbackModel) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FallbackModel_contextWindow(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContextWindow, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FallbackModel_contextWindow(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FallbackModel", field, false, false, "Int")
+}
+
+func (ec *executionContext) _FallbackModel_maxOutputTokens(ctx context.Context, field graphql.CollectedField, obj *model.FallbackModel) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FallbackModel_maxOutputTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxOutputTokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FallbackModel_maxOutputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FallbackModel", field, false, false, "Int")
+}
+
+func (ec *executionContext) _FallbackModel_price(ctx context.Context, field graphql.CollectedField, obj *model.FallbackModel) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FallbackModel_price(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Price, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ModelPrice) graphql.Marshaler {
+			return ec.marshalOModelPrice2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelPrice(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FallbackModel_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FallbackModel",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ModelPrice(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ModelPrice_input(ctx context.Context, field graphql.CollectedField, obj *model.ModelPrice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelPrice_input(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Input, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModelPrice_input(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelPrice", field, false, false, "Long")
+}
+
+func (ec *executionContext) _ModelPrice_output(ctx context.Context, field graphql.CollectedField, obj *model.ModelPrice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelPrice_output(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Output, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModelPrice_output(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelPrice", field, false, false, "Long")
+}
+
 func (ec *executionContext) _UpdateAttachmentPayload_attachment(ctx context.Context, field graphql.CollectedField, obj *model.UpdateAttachmentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1435,6 +1692,9 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 		asMap[k] = v
 	}
 
+	if _, present := asMap["fallbacks"]; !present {
+		asMap["fallbacks"] = []any{}
+	}
 	if _, present := asMap["systemPrompt"]; !present {
 		asMap["systemPrompt"] = ""
 	}
@@ -1451,7 +1711,7 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 		asMap["allowedUserIds"] = []any{}
 	}
 
-	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1486,6 +1746,27 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.ContextWindow = data
+		case "maxOutputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxOutputTokens"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxOutputTokens = data
+		case "price":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("price"))
+			data, err := ec.unmarshalOModelPriceInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelPriceInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Price = data
+		case "fallbacks":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("fallbacks"))
+			data, err := ec.unmarshalNFallbackModelInput2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Fallbacks = data
 		case "systemPrompt":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("systemPrompt"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -1622,6 +1903,125 @@ func UnmarshalDetachSkillInput(ctx context.Context, raw any) (model.DetachSkillI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputFallbackModelInput(ctx context.Context, obj any) (model.FallbackModelInput, error) {
+	var it model.FallbackModelInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"providerId", "model", "contextWindow", "maxOutputTokens", "price"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "providerId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("providerId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProviderID = data
+		case "model":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("model"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Model = data
+		case "contextWindow":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("contextWindow"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ContextWindow = data
+		case "maxOutputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxOutputTokens"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxOutputTokens = data
+		case "price":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("price"))
+			data, err := ec.unmarshalOModelPriceInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelPriceInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Price = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalFallbackModelInput unmarshals raw into the FallbackModelInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalFallbackModelInput(ctx context.Context, raw any) (model.FallbackModelInput, error) {
+	var out model.FallbackModelInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "FallbackModelInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputModelPriceInput(ctx context.Context, obj any) (model.ModelPriceInput, error) {
+	var it model.ModelPriceInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"input", "output"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "input":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("input"))
+			data, err := ec.unmarshalNLong2int64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Input = data
+		case "output":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("output"))
+			data, err := ec.unmarshalNLong2int64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Output = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalModelPriceInput unmarshals raw into the ModelPriceInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalModelPriceInput(ctx context.Context, raw any) (model.ModelPriceInput, error) {
+	var out model.ModelPriceInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ModelPriceInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputUpdateAttachmentInput(ctx context.Context, obj any) (model.UpdateAttachmentInput, error) {
 	var it model.UpdateAttachmentInput
 	if obj == nil {
@@ -1703,7 +2103,7 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
+	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1752,6 +2152,27 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.ContextWindow = graphql.OmittableOf(data)
+		case "maxOutputTokens":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxOutputTokens"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxOutputTokens = graphql.OmittableOf(data)
+		case "price":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("price"))
+			data, err := ec.unmarshalOModelPriceInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelPriceInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Price = graphql.OmittableOf(data)
+		case "fallbacks":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("fallbacks"))
+			data, err := ec.unmarshalOFallbackModelInput2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Fallbacks = data
 		case "systemPrompt":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("systemPrompt"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -2064,6 +2485,21 @@ func (ec *executionContext) _Configuration(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "maxOutputTokens":
+			out.Values[i] = ec._Configuration_maxOutputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "price":
+			out.Values[i] = ec._Configuration_price(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "fallbacks":
+			out.Values[i] = ec._Configuration_fallbacks(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "systemPrompt":
 			out.Values[i] = ec._Configuration_systemPrompt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2280,6 +2716,97 @@ func (ec *executionContext) _DetachSkillPayload(ctx context.Context, sel ast.Sel
 		case "clientMutationId":
 			out.Values[i] = ec._DetachSkillPayload_clientMutationId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var fallbackModelImplementors = []string{"FallbackModel"}
+
+func (ec *executionContext) _FallbackModel(ctx context.Context, sel ast.SelectionSet, obj *model.FallbackModel) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, fallbackModelImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FallbackModel")
+		case "providerId":
+			out.Values[i] = ec._FallbackModel_providerId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "model":
+			out.Values[i] = ec._FallbackModel_model(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "contextWindow":
+			out.Values[i] = ec._FallbackModel_contextWindow(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "maxOutputTokens":
+			out.Values[i] = ec._FallbackModel_maxOutputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "price":
+			out.Values[i] = ec._FallbackModel_price(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var modelPriceImplementors = []string{"ModelPrice"}
+
+func (ec *executionContext) _ModelPrice(ctx context.Context, sel ast.SelectionSet, obj *model.ModelPrice) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, modelPriceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ModelPrice")
+		case "input":
+			out.Values[i] = ec._ModelPrice_input(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "output":
+			out.Values[i] = ec._ModelPrice_output(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -2516,6 +3043,49 @@ func (ec *executionContext) unmarshalNDetachSkillInput2githubᚗcomᚋcountersig
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNFallbackModel2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.FallbackModel) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNFallbackModel2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModel(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNFallbackModel2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModel(ctx context.Context, sel ast.SelectionSet, v *model.FallbackModel) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "FallbackModel!")
+		return graphql.Null
+	}
+	return ec._FallbackModel(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNFallbackModelInput2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelInputᚄ(ctx context.Context, v any) ([]*model.FallbackModelInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.FallbackModelInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNFallbackModelInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNFallbackModelInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelInput(ctx context.Context, v any) (*model.FallbackModelInput, error) {
+	res, err := ec.unmarshalInputFallbackModelInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNLoadMode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLoadMode(ctx context.Context, v any) (model.LoadMode, error) {
 	var res model.LoadMode
 	err := res.UnmarshalGQL(v)
@@ -2571,6 +3141,23 @@ func (ec *executionContext) marshalODetachSkillPayload2ᚖgithubᚗcomᚋcounter
 	return ec._DetachSkillPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOFallbackModelInput2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelInputᚄ(ctx context.Context, v any) ([]*model.FallbackModelInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.FallbackModelInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNFallbackModelInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐFallbackModelInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
 func (ec *executionContext) unmarshalOLoadMode2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLoadMode(ctx context.Context, v any) (*model.LoadMode, error) {
 	if v == nil {
 		return nil, nil
@@ -2585,6 +3172,21 @@ func (ec *executionContext) marshalOLoadMode2ᚖgithubᚗcomᚋcountersignᚋcou
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOModelPrice2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelPrice(ctx context.Context, sel ast.SelectionSet, v *model.ModelPrice) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ModelPrice(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOModelPriceInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelPriceInput(ctx context.Context, v any) (*model.ModelPriceInput, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputModelPriceInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOUpdateAttachmentPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateAttachmentPayload(ctx context.Context, sel ast.SelectionSet, v *model.UpdateAttachmentPayload) graphql.Marshaler {

@@ -232,10 +232,13 @@ type ComplexityRoot struct {
 		Attachments                   func(childComplexity int, first *int, after *string, last *int, before *string) int
 		ContextWindow                 func(childComplexity int) int
 		CreatedAt                     func(childComplexity int) int
+		Fallbacks                     func(childComplexity int) int
 		ID                            func(childComplexity int) int
 		MaxIterations                 func(childComplexity int) int
+		MaxOutputTokens               func(childComplexity int) int
 		Model                         func(childComplexity int) int
 		Name                          func(childComplexity int) int
+		Price                         func(childComplexity int) int
 		Provider                      func(childComplexity int) int
 		RequireSecondApprover         func(childComplexity int) int
 		Revision                      func(childComplexity int) int
@@ -381,6 +384,14 @@ type ComplexityRoot struct {
 		Tool      func(childComplexity int) int
 	}
 
+	FallbackModel struct {
+		ContextWindow   func(childComplexity int) int
+		MaxOutputTokens func(childComplexity int) int
+		Model           func(childComplexity int) int
+		Price           func(childComplexity int) int
+		ProviderID      func(childComplexity int) int
+	}
+
 	Finding struct {
 		Excerpt  func(childComplexity int) int
 		Line     func(childComplexity int) int
@@ -463,18 +474,33 @@ type ComplexityRoot struct {
 		Snippet          func(childComplexity int) int
 	}
 
+	ModelAttempt struct {
+		Code       func(childComplexity int) int
+		Model      func(childComplexity int) int
+		ProviderID func(childComplexity int) int
+		Status     func(childComplexity int) int
+	}
+
 	ModelCallEvent struct {
 		At                func(childComplexity int) int
+		Attempts          func(childComplexity int) int
 		Bytes             func(childComplexity int) int
 		Calls             func(childComplexity int) int
 		ContentUnreadable func(childComplexity int) int
 		DurationMs        func(childComplexity int) int
 		InputTokens       func(childComplexity int) int
 		Kind              func(childComplexity int) int
+		Model             func(childComplexity int) int
 		OutputTokens      func(childComplexity int) int
+		ProviderID        func(childComplexity int) int
 		Round             func(childComplexity int) int
 		Sequence          func(childComplexity int) int
 		Text              func(childComplexity int) int
+	}
+
+	ModelPrice struct {
+		Input  func(childComplexity int) int
+		Output func(childComplexity int) int
 	}
 
 	MoveRecordPayload struct {
@@ -885,8 +911,10 @@ type ComplexityRoot struct {
 	}
 
 	RunUsage struct {
+		Cost         func(childComplexity int) int
 		InputTokens  func(childComplexity int) int
 		OutputTokens func(childComplexity int) int
+		Requests     func(childComplexity int) int
 	}
 
 	SetSkillEnabledPayload struct {
@@ -2125,6 +2153,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Configuration.CreatedAt(childComplexity), true
+	case "Configuration.fallbacks":
+		if e.ComplexityRoot.Configuration.Fallbacks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Configuration.Fallbacks(childComplexity), true
 	case "Configuration.id":
 		if e.ComplexityRoot.Configuration.ID == nil {
 			break
@@ -2137,6 +2171,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Configuration.MaxIterations(childComplexity), true
+	case "Configuration.maxOutputTokens":
+		if e.ComplexityRoot.Configuration.MaxOutputTokens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Configuration.MaxOutputTokens(childComplexity), true
 	case "Configuration.model":
 		if e.ComplexityRoot.Configuration.Model == nil {
 			break
@@ -2149,6 +2189,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Configuration.Name(childComplexity), true
+	case "Configuration.price":
+		if e.ComplexityRoot.Configuration.Price == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Configuration.Price(childComplexity), true
 	case "Configuration.provider":
 		if e.ComplexityRoot.Configuration.Provider == nil {
 			break
@@ -2634,6 +2680,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EventProposal.Tool(childComplexity), true
 
+	case "FallbackModel.contextWindow":
+		if e.ComplexityRoot.FallbackModel.ContextWindow == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FallbackModel.ContextWindow(childComplexity), true
+	case "FallbackModel.maxOutputTokens":
+		if e.ComplexityRoot.FallbackModel.MaxOutputTokens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FallbackModel.MaxOutputTokens(childComplexity), true
+	case "FallbackModel.model":
+		if e.ComplexityRoot.FallbackModel.Model == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FallbackModel.Model(childComplexity), true
+	case "FallbackModel.price":
+		if e.ComplexityRoot.FallbackModel.Price == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FallbackModel.Price(childComplexity), true
+	case "FallbackModel.providerId":
+		if e.ComplexityRoot.FallbackModel.ProviderID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FallbackModel.ProviderID(childComplexity), true
+
 	case "Finding.excerpt":
 		if e.ComplexityRoot.Finding.Excerpt == nil {
 			break
@@ -2922,12 +2999,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.MarkSnippetPayload.Snippet(childComplexity), true
 
+	case "ModelAttempt.code":
+		if e.ComplexityRoot.ModelAttempt.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelAttempt.Code(childComplexity), true
+	case "ModelAttempt.model":
+		if e.ComplexityRoot.ModelAttempt.Model == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelAttempt.Model(childComplexity), true
+	case "ModelAttempt.providerId":
+		if e.ComplexityRoot.ModelAttempt.ProviderID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelAttempt.ProviderID(childComplexity), true
+	case "ModelAttempt.status":
+		if e.ComplexityRoot.ModelAttempt.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelAttempt.Status(childComplexity), true
+
 	case "ModelCallEvent.at":
 		if e.ComplexityRoot.ModelCallEvent.At == nil {
 			break
 		}
 
 		return e.ComplexityRoot.ModelCallEvent.At(childComplexity), true
+	case "ModelCallEvent.attempts":
+		if e.ComplexityRoot.ModelCallEvent.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelCallEvent.Attempts(childComplexity), true
 	case "ModelCallEvent.bytes":
 		if e.ComplexityRoot.ModelCallEvent.Bytes == nil {
 			break
@@ -2964,12 +3072,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ModelCallEvent.Kind(childComplexity), true
+	case "ModelCallEvent.model":
+		if e.ComplexityRoot.ModelCallEvent.Model == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelCallEvent.Model(childComplexity), true
 	case "ModelCallEvent.outputTokens":
 		if e.ComplexityRoot.ModelCallEvent.OutputTokens == nil {
 			break
 		}
 
 		return e.ComplexityRoot.ModelCallEvent.OutputTokens(childComplexity), true
+	case "ModelCallEvent.providerId":
+		if e.ComplexityRoot.ModelCallEvent.ProviderID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelCallEvent.ProviderID(childComplexity), true
 	case "ModelCallEvent.round":
 		if e.ComplexityRoot.ModelCallEvent.Round == nil {
 			break
@@ -2988,6 +3108,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ModelCallEvent.Text(childComplexity), true
+
+	case "ModelPrice.input":
+		if e.ComplexityRoot.ModelPrice.Input == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelPrice.Input(childComplexity), true
+	case "ModelPrice.output":
+		if e.ComplexityRoot.ModelPrice.Output == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModelPrice.Output(childComplexity), true
 
 	case "MoveRecordPayload.clientMutationId":
 		if e.ComplexityRoot.MoveRecordPayload.ClientMutationID == nil {
@@ -5049,6 +5182,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RunTaskPayload.Run(childComplexity), true
 
+	case "RunUsage.cost":
+		if e.ComplexityRoot.RunUsage.Cost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunUsage.Cost(childComplexity), true
 	case "RunUsage.inputTokens":
 		if e.ComplexityRoot.RunUsage.InputTokens == nil {
 			break
@@ -5061,6 +5200,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RunUsage.OutputTokens(childComplexity), true
+	case "RunUsage.requests":
+		if e.ComplexityRoot.RunUsage.Requests == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunUsage.Requests(childComplexity), true
 
 	case "SetSkillEnabledPayload.clientMutationId":
 		if e.ComplexityRoot.SetSkillEnabledPayload.ClientMutationID == nil {
@@ -7035,11 +7180,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("DeleteSourceInput", ec.unmarshalInputDeleteSourceInput),
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
 			graphql.NewInputUnmarshaler("EndProcessInput", ec.unmarshalInputEndProcessInput),
+			graphql.NewInputUnmarshaler("FallbackModelInput", ec.unmarshalInputFallbackModelInput),
 			graphql.NewInputUnmarshaler("GrantPermissionInput", ec.unmarshalInputGrantPermissionInput),
 			graphql.NewInputUnmarshaler("HideRecordInput", ec.unmarshalInputHideRecordInput),
 			graphql.NewInputUnmarshaler("InvocationInput", ec.unmarshalInputInvocationInput),
 			graphql.NewInputUnmarshaler("MarkSnippetInput", ec.unmarshalInputMarkSnippetInput),
 			graphql.NewInputUnmarshaler("MessageInput", ec.unmarshalInputMessageInput),
+			graphql.NewInputUnmarshaler("ModelPriceInput", ec.unmarshalInputModelPriceInput),
 			graphql.NewInputUnmarshaler("MoveRecordInput", ec.unmarshalInputMoveRecordInput),
 			graphql.NewInputUnmarshaler("MoveSkillInput", ec.unmarshalInputMoveSkillInput),
 			graphql.NewInputUnmarshaler("PublishRecordInput", ec.unmarshalInputPublishRecordInput),
@@ -7786,6 +7933,12 @@ type Configuration implements Node {
   model: String!
   """How many tokens the model can take; null when unknown."""
   contextWindow: Int
+  """How long an answer may be, in tokens; null leaves it to the server."""
+  maxOutputTokens: Int
+  """What the model costs; null when unknown, and then nothing is counted."""
+  price: ModelPrice
+  """Who is asked when the model cannot answer, in order."""
+  fallbacks: [FallbackModel!]!
   """The prompt that begins the system message."""
   systemPrompt: String!
   """The tool groups it allows; null allows all."""
@@ -7815,6 +7968,52 @@ type Configuration implements Node {
   revision: Int!
   """When it was added."""
   createdAt: DateTime!
+}
+
+"""What a million tokens cost, in millionths of the currency that the installation reckons in."""
+type ModelPrice {
+  """Of what the model reads."""
+  input: Long!
+  """Of what it writes."""
+  output: Long!
+}
+
+"""A model that is asked when those before it cannot answer."""
+type FallbackModel {
+  """The id of the provider where it runs."""
+  providerId: ID!
+  """The model, as the provider calls it."""
+  model: String!
+  """How many tokens it can take; null when unknown."""
+  contextWindow: Int
+  """How long an answer may be, in tokens; null leaves it to the server."""
+  maxOutputTokens: Int
+  """What it costs; null when unknown."""
+  price: ModelPrice
+}
+
+"""What a million tokens cost, in millionths of the currency that the installation reckons in."""
+input ModelPriceInput {
+  """Of what the model reads."""
+  input: Long!
+  """Of what it writes."""
+  output: Long!
+}
+
+"""
+A model to ask when those before it cannot answer. One whose provider may not read what the run's tools return is passed over.
+"""
+input FallbackModelInput {
+  """Where it runs."""
+  providerId: ID!
+  """The model, as the provider calls it."""
+  model: String!
+  """How many tokens it can take."""
+  contextWindow: Int
+  """How long an answer may be, in tokens."""
+  maxOutputTokens: Int
+  """What it costs."""
+  price: ModelPriceInput
 }
 
 """A page of configurations."""
@@ -7889,6 +8088,12 @@ input CreateConfigurationInput {
   model: String!
   """How many tokens the model can take."""
   contextWindow: Int
+  """How long an answer may be, in tokens."""
+  maxOutputTokens: Int
+  """What the model costs."""
+  price: ModelPriceInput
+  """Who is asked when the model cannot answer, in order; at most 5."""
+  fallbacks: [FallbackModelInput!]! = []
   """The prompt that begins the system message."""
   systemPrompt: String! = ""
   """The tool groups it allows; null allows all."""
@@ -7933,6 +8138,12 @@ input UpdateConfigurationInput {
   model: String
   """How many tokens the model can take; null for unknown."""
   contextWindow: Int
+  """How long an answer may be, in tokens; null leaves it to the server."""
+  maxOutputTokens: Int
+  """What the model costs; null for unknown."""
+  price: ModelPriceInput
+  """Who is asked when the model cannot answer, in order; at most 5."""
+  fallbacks: [FallbackModelInput!]
   """The prompt that begins the system message."""
   systemPrompt: String
   """The tool groups it allows; null allows all."""
@@ -9552,6 +9763,10 @@ type RunUsage {
   inputTokens: Int!
   """Tokens written."""
   outputTokens: Int!
+  """How often a model was asked; one that did not answer counts too."""
+  requests: Int!
+  """What it cost, in millionths of the installation's currency; null while a model that answered has no price."""
+  cost: Long
 }
 
 """A card: what waits for a decision."""
@@ -9706,8 +9921,30 @@ type ModelCallEvent implements RunEvent {
   inputTokens: Int!
   """Tokens written, as the provider reports them."""
   outputTokens: Int!
+  """The id of the provider that answered; null where it was not recorded."""
+  providerId: ID
+  """The model that answered; null where it was not recorded."""
+  model: String
+  """Who was to answer before and did not, in order."""
+  attempts: [ModelAttempt!]!
   """What the model said. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
   text: String
+}
+
+"""A model that was to answer and did not."""
+type ModelAttempt {
+  """The id of its provider."""
+  providerId: ID!
+  """The model, as the provider calls it."""
+  model: String!
+  """
+  Why not: ` + "`" + `failed` + "`" + ` after its retries, ` + "`" + `left_alone` + "`" + ` because it failed repeatedly before, ` + "`" + `unusable` + "`" + ` because its provider
+  is gone or cannot be used, ` + "`" + `trust_zone` + "`" + ` because its provider may not read what the tools return, ` + "`" + `context_window` + "`" + `
+  because what has to be sent does not fit.
+  """
+  code: String!
+  """The HTTP status; null when there was none."""
+  status: Int
 }
 
 """A tool was called."""
@@ -11875,6 +12112,12 @@ func (ec *executionContext) childFields_Configuration(ctx context.Context, field
 		return ec.fieldContext_Configuration_model(ctx, field)
 	case "contextWindow":
 		return ec.fieldContext_Configuration_contextWindow(ctx, field)
+	case "maxOutputTokens":
+		return ec.fieldContext_Configuration_maxOutputTokens(ctx, field)
+	case "price":
+		return ec.fieldContext_Configuration_price(ctx, field)
+	case "fallbacks":
+		return ec.fieldContext_Configuration_fallbacks(ctx, field)
 	case "systemPrompt":
 		return ec.fieldContext_Configuration_systemPrompt(ctx, field)
 	case "allowedToolGroups":
@@ -12147,6 +12390,22 @@ func (ec *executionContext) childFields_EventProposal(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type EventProposal", field.Name)
 }
 
+func (ec *executionContext) childFields_FallbackModel(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "providerId":
+		return ec.fieldContext_FallbackModel_providerId(ctx, field)
+	case "model":
+		return ec.fieldContext_FallbackModel_model(ctx, field)
+	case "contextWindow":
+		return ec.fieldContext_FallbackModel_contextWindow(ctx, field)
+	case "maxOutputTokens":
+		return ec.fieldContext_FallbackModel_maxOutputTokens(ctx, field)
+	case "price":
+		return ec.fieldContext_FallbackModel_price(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FallbackModel", field.Name)
+}
+
 func (ec *executionContext) childFields_Finding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "rule":
@@ -12241,6 +12500,30 @@ func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, 
 		return ec.fieldContext_MarkSnippetPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MarkSnippetPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ModelAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "providerId":
+		return ec.fieldContext_ModelAttempt_providerId(ctx, field)
+	case "model":
+		return ec.fieldContext_ModelAttempt_model(ctx, field)
+	case "code":
+		return ec.fieldContext_ModelAttempt_code(ctx, field)
+	case "status":
+		return ec.fieldContext_ModelAttempt_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ModelAttempt", field.Name)
+}
+
+func (ec *executionContext) childFields_ModelPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "input":
+		return ec.fieldContext_ModelPrice_input(ctx, field)
+	case "output":
+		return ec.fieldContext_ModelPrice_output(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ModelPrice", field.Name)
 }
 
 func (ec *executionContext) childFields_MoveRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -12819,6 +13102,10 @@ func (ec *executionContext) childFields_RunUsage(ctx context.Context, field grap
 		return ec.fieldContext_RunUsage_inputTokens(ctx, field)
 	case "outputTokens":
 		return ec.fieldContext_RunUsage_outputTokens(ctx, field)
+	case "requests":
+		return ec.fieldContext_RunUsage_requests(ctx, field)
+	case "cost":
+		return ec.fieldContext_RunUsage_cost(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunUsage", field.Name)
 }

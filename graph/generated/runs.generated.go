@@ -1294,6 +1294,98 @@ func (ec *executionContext) fieldContext_InputEvent_values(_ context.Context, fi
 	return graphql.NewScalarFieldContext("InputEvent", field, false, false, "JSON")
 }
 
+func (ec *executionContext) _ModelAttempt_providerId(ctx context.Context, field graphql.CollectedField, obj *model.ModelAttempt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelAttempt_providerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProviderID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModelAttempt_providerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelAttempt", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ModelAttempt_model(ctx context.Context, field graphql.CollectedField, obj *model.ModelAttempt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelAttempt_model(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Model, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModelAttempt_model(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelAttempt", field, false, false, "String")
+}
+
+func (ec *executionContext) _ModelAttempt_code(ctx context.Context, field graphql.CollectedField, obj *model.ModelAttempt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelAttempt_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModelAttempt_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelAttempt", field, false, false, "String")
+}
+
+func (ec *executionContext) _ModelAttempt_status(ctx context.Context, field graphql.CollectedField, obj *model.ModelAttempt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelAttempt_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ModelAttempt_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelAttempt", field, false, false, "Int")
+}
+
 func (ec *executionContext) _ModelCallEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1522,6 +1614,84 @@ func (ec *executionContext) _ModelCallEvent_outputTokens(ctx context.Context, fi
 }
 func (ec *executionContext) fieldContext_ModelCallEvent_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ModelCallEvent", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ModelCallEvent_providerId(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelCallEvent_providerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProviderID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ModelCallEvent_providerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelCallEvent", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ModelCallEvent_model(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelCallEvent_model(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Model, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ModelCallEvent_model(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModelCallEvent", field, false, false, "String")
+}
+
+func (ec *executionContext) _ModelCallEvent_attempts(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModelCallEvent_attempts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Attempts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ModelAttempt) graphql.Marshaler {
+			return ec.marshalNModelAttempt2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelAttemptᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModelCallEvent_attempts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ModelCallEvent",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ModelAttempt(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ModelCallEvent_text(ctx context.Context, field graphql.CollectedField, obj *model.ModelCallEvent) (ret graphql.Marshaler) {
@@ -3929,6 +4099,52 @@ func (ec *executionContext) _RunUsage_outputTokens(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_RunUsage_outputTokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Int")
+}
+
+func (ec *executionContext) _RunUsage_requests(ctx context.Context, field graphql.CollectedField, obj *model.RunUsage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunUsage_requests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Requests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunUsage_requests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Int")
+}
+
+func (ec *executionContext) _RunUsage_cost(ctx context.Context, field graphql.CollectedField, obj *model.RunUsage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunUsage_cost(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cost, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RunUsage_cost(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunUsage", field, false, false, "Long")
 }
 
 func (ec *executionContext) _SettledEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.SettledEvent) (ret graphql.Marshaler) {
@@ -6649,6 +6865,54 @@ func (ec *executionContext) _InputEvent(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var modelAttemptImplementors = []string{"ModelAttempt"}
+
+func (ec *executionContext) _ModelAttempt(ctx context.Context, sel ast.SelectionSet, obj *model.ModelAttempt) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, modelAttemptImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ModelAttempt")
+		case "providerId":
+			out.Values[i] = ec._ModelAttempt_providerId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "model":
+			out.Values[i] = ec._ModelAttempt_model(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "code":
+			out.Values[i] = ec._ModelAttempt_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "status":
+			out.Values[i] = ec._ModelAttempt_status(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var modelCallEventImplementors = []string{"ModelCallEvent", "RunEvent"}
 
 func (ec *executionContext) _ModelCallEvent(ctx context.Context, sel ast.SelectionSet, obj *model.ModelCallEvent) graphql.Marshaler {
@@ -6707,6 +6971,21 @@ func (ec *executionContext) _ModelCallEvent(ctx context.Context, sel ast.Selecti
 			}
 		case "outputTokens":
 			out.Values[i] = ec._ModelCallEvent_outputTokens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "providerId":
+			out.Values[i] = ec._ModelCallEvent_providerId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "model":
+			out.Values[i] = ec._ModelCallEvent_model(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "attempts":
+			out.Values[i] = ec._ModelCallEvent_attempts(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -7600,6 +7879,16 @@ func (ec *executionContext) _RunUsage(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "requests":
+			out.Values[i] = ec._RunUsage_requests(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cost":
+			out.Values[i] = ec._RunUsage_cost(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8249,6 +8538,30 @@ func (ec *executionContext) unmarshalNMessageRole2githubᚗcomᚋcountersignᚋc
 
 func (ec *executionContext) marshalNMessageRole2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐMessageRole(ctx context.Context, sel ast.SelectionSet, v model.MessageRole) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNModelAttempt2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelAttemptᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ModelAttempt) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNModelAttempt2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelAttempt(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNModelAttempt2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐModelAttempt(ctx context.Context, sel ast.SelectionSet, v *model.ModelAttempt) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ModelAttempt!")
+		return graphql.Null
+	}
+	return ec._ModelAttempt(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNPendingCall2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPendingCallᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PendingCall) graphql.Marshaler {

@@ -436,6 +436,12 @@ type Configuration struct {
 	Model string `json:"model"`
 	// How many tokens the model can take; null when unknown.
 	ContextWindow *int `json:"contextWindow"`
+	// How long an answer may be, in tokens; null leaves it to the server.
+	MaxOutputTokens *int `json:"maxOutputTokens"`
+	// What the model costs; null when unknown, and then nothing is counted.
+	Price *ModelPrice `json:"price"`
+	// Who is asked when the model cannot answer, in order.
+	Fallbacks []*FallbackModel `json:"fallbacks"`
 	// The prompt that begins the system message.
 	SystemPrompt string `json:"systemPrompt"`
 	// The tool groups it allows; null allows all.
@@ -511,6 +517,12 @@ type CreateConfigurationInput struct {
 	Model string `json:"model"`
 	// How many tokens the model can take.
 	ContextWindow *int `json:"contextWindow"`
+	// How long an answer may be, in tokens.
+	MaxOutputTokens *int `json:"maxOutputTokens"`
+	// What the model costs.
+	Price *ModelPriceInput `json:"price"`
+	// Who is asked when the model cannot answer, in order; at most 5.
+	Fallbacks []*FallbackModelInput `json:"fallbacks"`
 	// The prompt that begins the system message.
 	SystemPrompt string `json:"systemPrompt"`
 	// The tool groups it allows; null allows all.
@@ -929,6 +941,34 @@ type EventProposal struct {
 	Preview []string `json:"preview"`
 }
 
+// A model that is asked when those before it cannot answer.
+type FallbackModel struct {
+	// The id of the provider where it runs.
+	ProviderID string `json:"providerId"`
+	// The model, as the provider calls it.
+	Model string `json:"model"`
+	// How many tokens it can take; null when unknown.
+	ContextWindow *int `json:"contextWindow"`
+	// How long an answer may be, in tokens; null leaves it to the server.
+	MaxOutputTokens *int `json:"maxOutputTokens"`
+	// What it costs; null when unknown.
+	Price *ModelPrice `json:"price"`
+}
+
+// A model to ask when those before it cannot answer. One whose provider may not read what the run's tools return is passed over.
+type FallbackModelInput struct {
+	// Where it runs.
+	ProviderID string `json:"providerId"`
+	// The model, as the provider calls it.
+	Model string `json:"model"`
+	// How many tokens it can take.
+	ContextWindow *int `json:"contextWindow"`
+	// How long an answer may be, in tokens.
+	MaxOutputTokens *int `json:"maxOutputTokens"`
+	// What it costs.
+	Price *ModelPriceInput `json:"price"`
+}
+
 // Something that a scan of a skill's text found.
 type Finding struct {
 	// Which check found it.
@@ -1131,6 +1171,20 @@ type MessageInput struct {
 	Text string `json:"text"`
 }
 
+// A model that was to answer and did not.
+type ModelAttempt struct {
+	// The id of its provider.
+	ProviderID string `json:"providerId"`
+	// The model, as the provider calls it.
+	Model string `json:"model"`
+	// Why not: `failed` after its retries, `left_alone` because it failed repeatedly before, `unusable` because its provider
+	// is gone or cannot be used, `trust_zone` because its provider may not read what the tools return, `context_window`
+	// because what has to be sent does not fit.
+	Code string `json:"code"`
+	// The HTTP status; null when there was none.
+	Status *int `json:"status"`
+}
+
 // The model answered.
 type ModelCallEvent struct {
 	// Its place in the run, from 0, without gaps.
@@ -1153,11 +1207,33 @@ type ModelCallEvent struct {
 	InputTokens int `json:"inputTokens"`
 	// Tokens written, as the provider reports them.
 	OutputTokens int `json:"outputTokens"`
+	// The id of the provider that answered; null where it was not recorded.
+	ProviderID *string `json:"providerId"`
+	// The model that answered; null where it was not recorded.
+	Model *string `json:"model"`
+	// Who was to answer before and did not, in order.
+	Attempts []*ModelAttempt `json:"attempts"`
 	// What the model said. Kept from the privacy level redacted up, for the initiator and administrators; else null.
 	Text *string `json:"text"`
 }
 
 func (ModelCallEvent) IsRunEvent() {}
+
+// What a million tokens cost, in millionths of the currency that the installation reckons in.
+type ModelPrice struct {
+	// Of what the model reads.
+	Input int64 `json:"input"`
+	// Of what it writes.
+	Output int64 `json:"output"`
+}
+
+// What a million tokens cost, in millionths of the currency that the installation reckons in.
+type ModelPriceInput struct {
+	// Of what the model reads.
+	Input int64 `json:"input"`
+	// Of what it writes.
+	Output int64 `json:"output"`
+}
 
 // Put a page or an element elsewhere. Its translations go along.
 type MoveRecordInput struct {
@@ -1876,6 +1952,10 @@ type RunUsage struct {
 	InputTokens int `json:"inputTokens"`
 	// Tokens written.
 	OutputTokens int `json:"outputTokens"`
+	// How often a model was asked; one that did not answer counts too.
+	Requests int `json:"requests"`
+	// What it cost, in millionths of the installation's currency; null while a model that answered has no price.
+	Cost *int64 `json:"cost"`
 }
 
 // The switch of a skill.
@@ -2784,6 +2864,12 @@ type UpdateConfigurationInput struct {
 	Model *string `json:"model"`
 	// How many tokens the model can take; null for unknown.
 	ContextWindow graphql.Omittable[*int] `json:"contextWindow"`
+	// How long an answer may be, in tokens; null leaves it to the server.
+	MaxOutputTokens graphql.Omittable[*int] `json:"maxOutputTokens"`
+	// What the model costs; null for unknown.
+	Price graphql.Omittable[*ModelPriceInput] `json:"price"`
+	// Who is asked when the model cannot answer, in order; at most 5.
+	Fallbacks []*FallbackModelInput `json:"fallbacks"`
 	// The prompt that begins the system message.
 	SystemPrompt *string `json:"systemPrompt"`
 	// The tool groups it allows; null allows all.

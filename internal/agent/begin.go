@@ -109,15 +109,8 @@ func (s *segment) load(ctx context.Context) error {
 	if s.configuration, err = a.Skills.Configuration(ctx, s.run.ConfigurationID); err != nil {
 		return goneOr(err, "the run's configuration does not exist any more")
 	}
-	provider, err := a.Skills.Provider(ctx, s.configuration.ProviderID)
-	if err != nil {
-		return goneOr(err, "the configuration's provider does not exist any more")
-	}
-	s.scripted = provider.Kind == library.Scripted
-	if s.model, err = a.Models.Open(provider); err != nil {
-		return stopped{reason: run.ReasonProviderFailed, message: err.Error()}
-	}
-	return nil
+	s.chain, err = a.chain(ctx, s.configuration)
+	return err
 }
 
 func goneOr(err error, message string) error {

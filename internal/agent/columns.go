@@ -58,7 +58,7 @@ var (
 	runAttempts      = change.Int(runsTable, "attempts")
 	runNotBefore     = change.Time(runsTable, "not_before")
 	runFence         = change.JSON[*Fence](runsTable, "fence")
-	runUsage         = change.JSON[Usage](runsTable, "usage")
+	runUsage         = change.JSON[Consumption](runsTable, "usage")
 	runPrivacy       = change.Text[run.Privacy](runsTable, "privacy_level")
 	runWrites        = change.Int(runsTable, "writes")
 	runCreatedAt     = change.Time(runsTable, "created_at")

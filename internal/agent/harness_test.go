@@ -42,6 +42,7 @@ type house struct {
 	agent   *agent.Agent
 	model   *fakeModel
 	remote  *remoteTools
+	named   *sync.Map // agent.Model by the name of its provider; the others have model
 	admin   actor.Actor
 	source  library.Source
 	config  library.Configuration
@@ -113,7 +114,7 @@ func (h *house) second(s *store.Store, applied agent.Store, models agent.Models)
 // that a test interferes with.
 func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w world.World) *house {
 	t.Helper()
-	h := &house{t: t, store: s, model: &fakeModel{}, remote: &remoteTools{}}
+	h := &house{t: t, store: s, model: &fakeModel{}, named: &sync.Map{}, remote: &remoteTools{}}
 	host, err := ingest.Memory("acme", "skills", skillFiles)
 	h.ok(err)
 	h.access = &access.Access{Store: s, World: w}
@@ -123,7 +124,7 @@ func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
 	h.parts = agent.Parts{
 		Store: applied, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models{h.model}, Tools: tool.NewBox(tools, h.remote), World: w, Bell: rings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Models: models{h.model, h.named}, Tools: tool.NewBox(tools, h.remote), World: w, Bell: rings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	h.agent = agent.New(h.parts)
 	ctx, stop := context.WithCancel(context.Background())
@@ -297,10 +298,18 @@ func (h *house) trail(id uuid.UUID) []audit.Event {
 	return out
 }
 
-// models gives every provider the same fake.
-type models struct{ model *fakeModel }
+// models gives every provider the same fake, but for those that a test names.
+type models struct {
+	model *fakeModel
+	named *sync.Map
+}
 
-func (m models) Open(library.Provider) (agent.Model, error) { return m.model, nil }
+func (m models) Open(p library.Provider) (agent.Model, error) {
+	if named, is := m.named.Load(p.Name); is {
+		return named.(agent.Model), nil
+	}
+	return m.model, nil
+}
 
 // fakeModel answers from a list, one turn after the other, and remembers what it was
 // asked. Beyond its list it answers "Done.".

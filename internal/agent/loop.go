@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strconv"
 
@@ -75,49 +74,26 @@ func (s *segment) rounds(ctx context.Context) (int, error) {
 	return rounds, nil
 }
 
-// budget is what may be sent, in tokens. A script has no window but the one that its
-// configuration names: its step is found from the whole transcript.
-func (s *segment) budget() int {
-	if s.scripted && s.configuration.ContextWindow == 0 {
-		return math.MaxInt
-	}
-	return prompt.Budget(s.configuration.ContextWindow, 0)
-}
-
-// ask calls the model once, with as much of the transcript as its window takes (RULES
-// B3). The event it returns is not stored yet.
+// ask has the turn answered, with as much of the transcript as the window of whoever is
+// asked takes (RULES B3). The event it returns is not stored yet.
 func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
-	w := s.agent.World
-	began := w.Now()
-	fitted, fits := prompt.Fit(s.transcript, s.offer.definitions, s.budget(), s.gauge)
-	if !fits {
-		return Turn{}, run.Event{}, stopped{
-			reason: run.ReasonContextTruncated,
-			message: "what has to be sent is estimated at " + strconv.Itoa(fitted.Tokens) +
-				" tokens, more than the model's context window leaves room for",
-		}
-	}
-	request := TurnRequest{Model: s.configuration.Model, Messages: fitted.Messages, Tools: s.offer.definitions}
-	if subject := s.run.Subject; subject != nil {
-		request.SubjectID = subject.ID
-	}
-	turn, err := s.heard(ctx, request)
+	began := s.agent.World.Now()
+	a, err := s.askChain(ctx)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return Turn{}, run.Event{}, cause
-		}
+		s.usage.Requests += a.requests
 		return Turn{}, run.Event{}, err
 	}
-	s.gauge = s.gauge.Learn(fitted.Tokens, turn.Usage.InputTokens)
-	s.usage.InputTokens += turn.Usage.InputTokens
-	s.usage.OutputTokens += turn.Usage.OutputTokens
+	if len(a.passed) == 0 { // others count otherwise
+		s.gauge = s.gauge.Learn(a.estimate, a.Usage.InputTokens)
+	}
+	s.consume(a)
 	event := s.event(run.EventModelCall, run.EventData{
-		Calls: len(turn.Calls), Bytes: len(turn.Text),
-		InputTokens: turn.Usage.InputTokens, OutputTokens: turn.Usage.OutputTokens,
+		Calls: len(a.Calls), Bytes: len(a.Text), InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens,
+		Provider: a.by.ProviderID.String(), Model: a.by.Model, Attempts: a.passed,
 	})
-	event = withWords(event, run.Content{Text: turn.Text})
+	event = withWords(event, run.Content{Text: a.Text})
 	event.DurationMS = int(event.At.Sub(began).Milliseconds())
-	return turn, event, nil
+	return a.Turn, event, nil
 }
 
 // take does what one turn asks for: refuses what may not run, runs what may, and

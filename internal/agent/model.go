@@ -25,12 +25,18 @@ type Model interface {
 	Turn(ctx context.Context, request TurnRequest, onText func(delta string)) (Turn, error)
 }
 
+// Capped is a model whose wire demands a length for the answer.
+type Capped interface {
+	// UsualTokens is the length that its models take when nobody names one.
+	UsualTokens() int
+}
+
 // TurnRequest is everything a provider is sent.
 type TurnRequest struct {
 	Model     string
 	Messages  []prompt.Message
 	Tools     []prompt.Definition
-	MaxTokens int // 0 lets the provider decide
+	MaxTokens int // of the answer; 0 lets the provider decide
 	// Subject is what ${subject.id} stands for in a script of the scripted provider;
 	// model providers ignore it.
 	SubjectID string
@@ -50,12 +56,22 @@ type Usage struct {
 	OutputTokens int `json:"outputTokens"`
 }
 
+// Consumption is what a run used up. Cost counts millionths, of the answers whose model
+// had a price.
+type Consumption struct {
+	Usage
+	Requests int   `json:"requests,omitempty"` // every model that was asked counts, also one that failed
+	Cost     int64 `json:"cost,omitempty"`
+	Unpriced int   `json:"unpriced,omitempty"` // answers without a price
+}
+
 // ProviderError is a failed model call. Message is safe to show to the run's
 // initiator: it never holds a key or a header.
 type ProviderError struct {
 	Message   string
 	Status    int  // HTTP status, 0 when there was none
 	Retryable bool // the same request may succeed later
+	LeftAlone bool // it was not asked: it failed repeatedly (a circuit breaker is open)
 	Cause     error
 }
 

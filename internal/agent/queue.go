@@ -126,7 +126,7 @@ func (r *Run) row(request change.Value) []change.Value {
 		runAllowList.To(r.SkillAllowList), runCallerTools.To(r.CallerTools), runPins.To(r.Pins), runNotices.To(orEmpty(r.Notices)),
 		runProgress.To(nil), runHighlight.To(nil), runMaxIterations.To(r.MaxIterations),
 		runSuspension.To(0), runTurnDigest.To(""), request, runState.Null(),
-		runLeaseOwner.To(""), runLeaseUntil.Null(), runAttempts.To(0), runNotBefore.Null(), runFence.To(nil), runUsage.To(Usage{}), runPrivacy.To(r.Privacy), runWrites.To(0),
+		runLeaseOwner.To(""), runLeaseUntil.Null(), runAttempts.To(0), runNotBefore.Null(), runFence.To(nil), runUsage.To(Consumption{}), runPrivacy.To(r.Privacy), runWrites.To(0),
 		runCreatedAt.To(r.CreatedAt), runStartedAt.Null(), runFinishedAt.Maybe(r.FinishedAt),
 	}
 }

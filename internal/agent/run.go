@@ -53,7 +53,7 @@ type Run struct {
 	Attempts   int // how often the present segment was begun again
 	Fence      *Fence
 	Events     int // how many events there are: the next sequence
-	Usage      Usage
+	Usage      Consumption
 	// Privacy is the level it began with; what is in force by now may be stricter.
 	Privacy    run.Privacy
 	Writes     int // how many of its calls wrote

@@ -52,11 +52,11 @@ func cleanCalls(r *guard.Redactor, calls []prompt.Call) []prompt.Call {
 
 // heard is the model's turn without secrets, which is all that anybody gets of it. Its
 // text is held back while it is written as long as it may be the beginning of a secret.
-func (s *segment) heard(ctx context.Context, request TurnRequest) (Turn, error) {
+func (s *segment) heard(ctx context.Context, model Model, request TurnRequest) (Turn, error) {
 	r := s.agent.Secrets.Redactor()
 	text := r.Stream()
-	s.written.begin(s.round)
-	turn, err := s.model.Turn(ctx, request, func(delta string) { s.written.add(text.Write(delta)) })
+	s.written.begin(s.round) // what another model began to write is not the answer
+	turn, err := model.Turn(ctx, request, func(delta string) { s.written.add(text.Write(delta)) })
 	if err != nil {
 		return Turn{}, err
 	}

@@ -31,7 +31,7 @@ type segment struct {
 	run           Run
 	initiator     actor.Actor
 	configuration library.Configuration
-	model         Model
+	chain         []candidate
 	tools         *tool.Registry // the tools there were when the segment began
 	offer         offer
 	remoteCalls   int
@@ -40,10 +40,9 @@ type segment struct {
 	notices       []run.Notice
 	transcript    []prompt.Message
 	nonceKey      []byte
-	usage         Usage
+	usage         Consumption
 	writes        int // of the whole run
 	gauge         prompt.Gauge
-	scripted      bool // the model is a script
 	written       *liveText
 	echoes        map[string]bool // by id: calls of the present turn that the model made with a marker
 	round         int

@@ -17,7 +17,10 @@ type Configuration struct {
 	Name                         string
 	ProviderID                   uuid.UUID
 	Model                        string
-	ContextWindow                int // tokens; 0 is unknown
+	ContextWindow                int      // tokens; 0 is unknown
+	MaxOutputTokens              int      // of one answer; 0 leaves it to the runtime (RULES B1)
+	Price                        *Price   // nil is unknown
+	Fallbacks                    []Choice // who is asked when its own model cannot answer, in order (RULES M1)
 	SystemPrompt                 string
 	AllowedToolGroups            []tool.Group // nil allows all groups
 	RequireSecondApprover        bool

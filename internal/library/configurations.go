@@ -20,6 +20,9 @@ type NewConfiguration struct {
 	ProviderID                   uuid.UUID
 	Model                        string
 	ContextWindow                int
+	MaxOutputTokens              int
+	Price                        *Price
+	Fallbacks                    []Choice
 	SystemPrompt                 string
 	AllowedToolGroups            []tool.Group // nil allows all
 	RequireSecondApprover        bool
@@ -39,6 +42,7 @@ func (l *Library) CreateConfiguration(ctx context.Context, by actor.Actor, in Ne
 		SystemPrompt: in.SystemPrompt, AllowedToolGroups: in.AllowedToolGroups, RequireSecondApprover: in.RequireSecondApprover,
 		SnippetIDs: in.SnippetIDs, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemPrompt, MaxIterations: in.MaxIterations,
 		AllowedUserIDs: in.AllowedUserIDs, Revision: 1, CreatedAt: l.World.Now(),
+		MaxOutputTokens: in.MaxOutputTokens, Price: in.Price, Fallbacks: in.Fallbacks,
 	}
 	if err := l.checkConfiguration(ctx, &c); err != nil {
 		return Configuration{}, err
@@ -63,6 +67,7 @@ func configurationColumns(c Configuration) []change.Value {
 		configurationWindow.To(c.ContextWindow), configurationPrompt.To(c.SystemPrompt), configurationGroups.To(c.AllowedToolGroups),
 		configurationFourEyes.To(c.RequireSecondApprover), configurationSnippets.To(c.SnippetsInCallerSystemPrompt),
 		configurationSnippetIDs.To(c.SnippetIDs), configurationMaxRounds.To(c.MaxIterations), configurationUsers.To(c.AllowedUserIDs),
+		configurationMaxOutput.To(c.MaxOutputTokens), configurationPrice.To(c.Price), configurationFallbacks.To(c.Fallbacks),
 	}
 }
 
@@ -77,6 +82,11 @@ type ConfigurationUpdate struct {
 	Model         *string
 	ContextWindow *int
 	SystemPrompt  *string
+	// MaxOutputTokens, when set, is the cap of an answer; 0 leaves it to the runtime.
+	MaxOutputTokens *int
+	// Price, when set, replaces the price; a pointer to nil makes it unknown.
+	Price     **Price
+	Fallbacks *[]Choice
 	// AllowedToolGroups, when set, replaces the groups; a pointer to nil allows all.
 	AllowedToolGroups            *[]tool.Group
 	RequireSecondApprover        *bool
@@ -134,6 +144,9 @@ func (in ConfigurationUpdate) applied(c Configuration) Configuration {
 	set(&c.Model, in.Model)
 	set(&c.ContextWindow, in.ContextWindow)
 	set(&c.SystemPrompt, in.SystemPrompt)
+	set(&c.MaxOutputTokens, in.MaxOutputTokens)
+	set(&c.Price, in.Price)
+	set(&c.Fallbacks, in.Fallbacks)
 	set(&c.AllowedToolGroups, in.AllowedToolGroups)
 	set(&c.RequireSecondApprover, in.RequireSecondApprover)
 	set(&c.SnippetIDs, in.SnippetIDs)
@@ -146,7 +159,17 @@ func (in ConfigurationUpdate) applied(c Configuration) Configuration {
 func configurationEntry(e audit.Entry, c Configuration) audit.Entry {
 	return e.With("configuration", c.ID.String()).With("provider", c.ProviderID.String()).
 		With("secondApprover", c.RequireSecondApprover).With("allowedUsers", idTexts(c.AllowedUserIDs)).
-		With("snippets", idTexts(c.SnippetIDs)).With("snippetsInCallers", c.SnippetsInCallerSystemPrompt)
+		With("snippets", idTexts(c.SnippetIDs)).With("snippetsInCallers", c.SnippetsInCallerSystemPrompt).
+		With("fallbacks", chainTexts(c.Fallbacks))
+}
+
+// chainTexts names models as the trail does.
+func chainTexts(chain []Choice) []string {
+	texts := make([]string, len(chain))
+	for i, c := range chain {
+		texts[i] = c.ProviderID.String() + " " + c.Model
+	}
+	return texts
 }
 
 func idTexts(ids []uuid.UUID) []string {
@@ -170,22 +193,18 @@ func (l *Library) checkConfiguration(ctx context.Context, c *Configuration) (err
 		return err
 	}
 	c.MaxIterations = max(c.MaxIterations, 0)
-	if c.ContextWindow < 0 {
-		return fault.New(fault.BadInput, "contextWindow must be a number of tokens, or 0 when it is not known.")
-	}
 	for _, g := range c.AllowedToolGroups {
 		if !slices.Contains(toolGroups, g) {
 			return fault.New(fault.BadInput, "allowedToolGroups must be among content_read, content_write, process and remote; %q is not.", clip(string(g), 60))
 		}
 	}
-	provider, err := l.Store.Provider(ctx, c.ProviderID)
-	if err != nil {
+	own := c.Chain()[0]
+	if err := l.checkModel(ctx, &own); err != nil {
 		return err
 	}
-	if c.Model != "" || provider.Kind != Scripted {
-		if c.Model, err = label("model", c.Model); err != nil {
-			return err
-		}
+	c.Model = own.Model
+	if err := l.checkChain(ctx, c); err != nil {
+		return err
 	}
 	if err := l.checkSnippets(ctx, c.SnippetIDs); err != nil {
 		return err

@@ -7,13 +7,23 @@ const unknownWindow = 8192
 // unknown: the window less the room for the answer (answer tokens if the request asks
 // for so many, else the larger of 1,000 and 2 %) less 3 % (RULES B1).
 func Budget(window, answer int) int {
-	if window <= 0 {
-		window = unknownWindow
-	}
+	window = known(window)
 	if answer <= 0 {
 		answer = max(1000, window/50)
 	}
 	return max(0, window-answer-(window*3+99)/100)
+}
+
+// Cap is how long an answer is asked for where the wire demands a length and nobody
+// named one: as long as usual, and no more than a quarter of the window. What is asked
+// for is what Budget has to leave room for (RULES B1).
+func Cap(window, usual int) int { return min(usual, known(window)/4) }
+
+func known(window int) int {
+	if window <= 0 {
+		return unknownWindow
+	}
+	return window
 }
 
 // Fitted is what is sent of a transcript.

@@ -19,8 +19,8 @@ type anthropic struct{ wire }
 const (
 	anthropicBase    = "https://api.anthropic.com" // when the provider has no base URL
 	anthropicVersion = "2023-06-01"                // of the wire format, which every request names
-	// anthropicTokens is asked for when the request sets no limit: the wire demands one,
-	// and every model takes this.
+	// anthropicTokens is asked for when nobody names a length: the wire demands one, and
+	// every model takes this.
 	anthropicTokens = 4096
 )
 
@@ -46,6 +46,9 @@ func messagesPath(base string) string {
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/messages"), "/v1")
 	return base + "/v1/messages"
 }
+
+// UsualTokens implements agent.Capped.
+func (a *anthropic) UsualTokens() int { return anthropicTokens }
 
 // Turn implements agent.Model.
 func (a *anthropic) Turn(ctx context.Context, request agent.TurnRequest, onText func(string)) (agent.Turn, error) {

@@ -91,7 +91,9 @@ func (c caller) turn(ctx context.Context, attempt func(number int) (agent.Turn, 
 			if last != nil { // our own attempts opened it: what they met says more
 				return agent.Turn{}, c.told(last)
 			}
-			return agent.Turn{}, c.told(failed(true, "failed repeatedly and is left alone for up to %s", c.limits.Rest).because(err))
+			f := failed(true, "failed repeatedly and is left alone for up to %s", c.limits.Rest).because(err)
+			f.LeftAlone = true
+			return agent.Turn{}, c.told(f)
 		case !errors.As(err, &f):
 			return agent.Turn{}, c.told(failed(false, "could not be asked").because(err))
 		}

@@ -51,6 +51,11 @@ type EventData struct {
 	InputTokens  int    `json:"inputTokens,omitempty"`
 	OutputTokens int    `json:"outputTokens,omitempty"`
 
+	// Provider (an id) and Model say who answered, Attempts who was to answer before.
+	Provider string    `json:"provider,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+
 	Table                string `json:"table,omitempty"`
 	RecordID             string `json:"recordId,omitempty"`
 	WriteKind            string `json:"writeKind,omitempty"`
@@ -76,6 +81,26 @@ type EventData struct {
 
 	Content bool `json:"content,omitempty"` // the step's content is kept beside it
 }
+
+// Attempt is a model that was to answer a turn and did not (RULES M1).
+type Attempt struct {
+	Provider string      `json:"provider"` // its id
+	Model    string      `json:"model"`
+	Code     AttemptCode `json:"code"`
+	Status   int         `json:"status,omitempty"` // of HTTP, if there was one
+}
+
+// AttemptCode is why a model did not answer.
+type AttemptCode string
+
+// The codes.
+const (
+	AttemptFailed    AttemptCode = "failed"         // after its retries
+	AttemptLeftAlone AttemptCode = "left_alone"     // its circuit breaker is open
+	AttemptUnusable  AttemptCode = "unusable"       // its provider is gone, or its settings cannot be used
+	AttemptTrustZone AttemptCode = "trust_zone"     // its provider may not read what the tools return (RULES T8)
+	AttemptTooLong   AttemptCode = "context_window" // what has to be sent does not fit
+)
 
 // Encode is the data as the store keeps it.
 func (d EventData) Encode() string {

@@ -93,7 +93,16 @@ func toConfiguration(row *ent.Configuration) (library.Configuration, error) {
 	if err != nil {
 		return library.Configuration{}, fault.Wrap(fault.Internal, err, "the snippets of configuration %s cannot be read", row.ID)
 	}
+	price, err := decoded[*library.Price](row.Price)
+	if err != nil {
+		return library.Configuration{}, fault.Wrap(fault.Internal, err, "the price of configuration %s cannot be read", row.ID)
+	}
+	fallbacks, err := decoded[[]library.Choice](row.Fallbacks)
+	if err != nil {
+		return library.Configuration{}, fault.Wrap(fault.Internal, err, "the fallbacks of configuration %s cannot be read", row.ID)
+	}
 	return library.Configuration{
+		MaxOutputTokens: row.MaxOutputTokens, Price: price, Fallbacks: fallbacks,
 		ID: row.ID, Name: row.Name, ProviderID: row.ProviderID, Model: row.Model, ContextWindow: row.ContextWindow,
 		SystemPrompt: row.SystemPrompt, AllowedToolGroups: groups, RequireSecondApprover: row.RequireSecondApprover,
 		SnippetIDs: snippets, SnippetsInCallerSystemPrompt: row.SnippetsInCallerSystemMessage, MaxIterations: row.MaxIterations,

@@ -58,6 +58,9 @@ var ceilings = map[Zone]DataClass{
 	ZoneGlobalExternal: EditorContent,
 }
 
+// MayRead reports whether a model in the zone may read data of a class (RULES T8).
+func (z Zone) MayRead(c DataClass) bool { return c <= ceilings[z] }
+
 // Situation is everything but the tool that a decision depends on, taken by value:
 // the gate asks nobody.
 type Situation struct {
@@ -96,7 +99,7 @@ var gates = []struct {
 	{GateSkillList, func(s Spec, at Situation) bool {
 		return at.CallerList != nil && !slices.Contains(at.CallerList, s.Name)
 	}, "whoever started this run left out {tool}"},
-	{GateTrustZone, func(s Spec, at Situation) bool { return s.DataClass > ceilings[at.Zone] }, "{tool} may return data that must not reach this model's provider"},
+	{GateTrustZone, func(s Spec, at Situation) bool { return !at.Zone.MayRead(s.DataClass) }, "{tool} may return data that must not reach this model's provider"},
 }
 
 // switchedOn reads the switches: a group that is off takes its tools along, a tool's

@@ -41,7 +41,7 @@ func runs(t *testing.T, s *store.Store) {
 		Notices:  []run.Notice{{Code: run.NoticePreviewMoved, Args: []string{"x"}, Text: "moved"}},
 		Progress: &tool.Progress{Position: 1, Total: 2}, Highlight: &tool.Record{Table: "element", ID: "e"}, MaxIterations: 3, Suspension: 2,
 		TurnDigest: "d", LeaseOwner: "w", LeaseUntil: &now, Fence: &agent.Fence{Tool: "t", Key: "k", At: now},
-		Usage: agent.Usage{InputTokens: 5, OutputTokens: 6}, Privacy: run.PrivacyFull, CreatedAt: now, StartedAt: &now, FinishedAt: &now,
+		Usage: agent.Consumption{Usage: agent.Usage{InputTokens: 5, OutputTokens: 6}, Requests: 2, Cost: 7, Unpriced: 1}, Privacy: run.PrivacyFull, CreatedAt: now, StartedAt: &now, FinishedAt: &now,
 	}
 	want.ID = r.RunOf(user, configuration, V("status", "completed"), V("outcome", "completed"), V("termination_reason", "max_iterations"),
 		V("truncated", true), V("message", "m"), Sealed("answer", "the answer"), V("invocation", text(t, want.Invocation)),
