@@ -119,6 +119,7 @@ func TestLifecycleMatrix(t *testing.T) {
 		}{
 			{"its initiator", ada, ada, false},
 			{"another with the grants", h.person("Grants of "+kind, actor.RunApprove, actor.RunCancel), ada, false},
+			{"another who watches", h.person("Watcher of "+kind, actor.RunRead), ada, false},
 			{"another without", h.person("Without of " + kind), ada, false},
 			{"an administrator", h.admin, ada, false},
 			{"a service account with the grants", robot.Actor(), ada, false},

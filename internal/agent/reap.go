@@ -32,7 +32,7 @@ func (a *Agent) reap(ctx context.Context) {
 	for _, id := range ids {
 		r, err := a.Store.Run(ctx, id)
 		if err == nil {
-			err = a.rescue(ctx, r, false)
+			_, err = a.rescue(ctx, r, false)
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -46,22 +46,32 @@ func (a *Agent) reap(ctx context.Context) {
 }
 
 // giveBack lets another worker have the run of a segment that this process stops
-// executing because it shuts down.
+// executing because it shuts down. A last sign of life of the segment may come in
+// between, and then its lease is read again.
 func (a *Agent) giveBack(ctx context.Context, id uuid.UUID, owner string) error {
-	r, err := a.Store.Run(ctx, id)
-	if err != nil || r.LeaseOwner != owner {
-		return err
+	for range giveBackTries {
+		r, err := a.Store.Run(ctx, id)
+		if err != nil || r.LeaseOwner != owner {
+			return err
+		}
+		if given, err := a.rescue(ctx, r, true); given || err != nil {
+			return err
+		}
 	}
-	return a.rescue(ctx, r, true)
+	return errLeaseLost
 }
 
+// giveBackTries bounds how often a run is given back anew: a segment that was stopped has
+// one sign of life under way at most.
+const giveBackTries = 3
+
 // rescue puts a lost run back into the queue, or ends it where beginning its segment
-// again could write twice. It makes no difference when the segment is not lost after
-// all: then its lease is not the one that was read.
-func (a *Agent) rescue(ctx context.Context, r Run, givenBack bool) error {
+// again could write twice. It makes no difference, and says so, when the segment is not
+// lost after all: then its lease is not the one that was read.
+func (a *Agent) rescue(ctx context.Context, r Run, givenBack bool) (done bool, err error) {
 	events, err := a.Store.Segment(ctx, r.ID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	lost := a.lost(r, events)
 	if givenBack {
@@ -80,8 +90,8 @@ func (a *Agent) rescue(ctx context.Context, r Run, givenBack bool) error {
 	c.Run, c.Deletes = r.ID, []change.Delete{textGone(r.ID)}
 	c.Updates[0].Table, c.Updates[0].ID = runsTable, r.ID
 	c.Updates[0].If = []change.Value{runStatus.Is(run.Running), runLeaseOwner.Is(r.LeaseOwner), runLeaseUntil.Maybe(r.LeaseUntil)}
-	_, err = a.apply(ctx, r.Privacy, c)
-	return err
+	out, err := a.apply(ctx, r.Privacy, c)
+	return out.Applied, err
 }
 
 // lost reads off a run and the events of its segment what beginning it again would

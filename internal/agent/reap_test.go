@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/store"
+	"github.com/countersign/countersign/internal/store/storetest"
 )
 
 // dying is a house whose runtime can lose its database for good, which is how the
@@ -250,6 +251,39 @@ func TestWorkerDeath(t *testing.T) {
 			}
 			if r = h.takenOver(0, r.ID); r.Status != run.Completed {
 				h.t.Fatalf("it was not picked up at once: %+v", r)
+			}
+		})
+	})
+}
+
+func TestGivenBackAlive(t *testing.T) {
+	var m *meddler
+	meddled(t, func(s *store.Store) agent.Store { m = &meddler{Store: s}; return m }, func(h *house) {
+		h.drain()
+		h.setting("server.drainTimeout", "0")
+		replica := h.later(0)
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { defer close(done); replica.Work(ctx) }()
+		h.model.does(func(ctx context.Context) (agent.Turn, error) {
+			stop()
+			<-ctx.Done()
+			return agent.Turn{}, ctx.Err()
+		})
+		renewed := false
+		m.meddle(func(c change.Change) error {
+			if status, set := sets(c, "status"); set && status == "queued" && !renewed {
+				renewed = true
+				h.set(c.Run, storetest.V("lease_until", time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)))
+			}
+			return nil
+		})
+		r, err := h.agent.Start(context.Background(), h.admin, h.plain())
+		h.ok(err)
+		<-done
+		h.t.Run("R8 a run is given back although its segment gave a last sign of life", func(t *testing.T) {
+			if r = h.row(r.ID); !renewed || r.Status != run.Queued || r.LeaseOwner != "" {
+				t.Errorf("renewed %v, %+v", renewed, r)
 			}
 		})
 	})

@@ -116,14 +116,16 @@ func simulate(t *testing.T, seed uint64) {
 	}
 }
 
-// boot starts a replica.
-func (s *simulation) boot() *machine {
+// boot starts a replica whose models follow from the seed.
+func (s *simulation) boot() *machine { return s.bootWith(seeded{s}) }
+
+func (s *simulation) bootWith(models agent.Models) *machine {
 	m := &machine{mortal: &mortal{Store: s.store}}
 	records := content.New(m.mortal, s.agent.World)
 	tools, err := tool.New(builtin.All(records)...)
 	s.ok(err)
 	parts := s.agent.Parts
-	parts.Store, parts.Content, parts.Tools, parts.Models = m.mortal, records, tool.NewBox(tools, nil), seeded{s}
+	parts.Store, parts.Content, parts.Tools, parts.Models = m.mortal, records, tool.NewBox(tools, nil), models
 	m.agent = agent.New(parts)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
