@@ -56,6 +56,25 @@ func stopped(reason string) string {
 	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `","stop_sequence":null},"usage":{"output_tokens":7}}`
 }
 
+func TestAnthropicLength(t *testing.T) {
+	t.Run("B1 the length that is reported is the one that is sent when nobody names one", func(t *testing.T) {
+		server := newFakeServer(t, messageEvents(began, textBlock, said("a"), stopped("end_turn"), ended))
+		models, _ := testModels(t, Limits{})
+		model := open(t, models, claude(server.URL))
+		usual := model.(agent.Capped).UsualTokens()
+		for n, c := range []struct{ asked, sent int }{{0, usual}, {77, 77}} {
+			request := hello()
+			request.MaxTokens = c.asked
+			if _, err := model.Turn(t.Context(), request, nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := server.body(t, n)["max_tokens"]; got != float64(c.sent) {
+				t.Errorf("asked for %d: %v was sent, not %d", c.asked, got, c.sent)
+			}
+		}
+	})
+}
+
 func TestAnthropicAnswers(t *testing.T) {
 	usage := agent.Usage{InputTokens: 15, OutputTokens: 7}
 	for name, c := range map[string]struct {
