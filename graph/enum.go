@@ -106,7 +106,7 @@ var (
 		run.ReasonGuardrailBlocked, run.ReasonGuardrailApproval)
 	pinWays     = mapping[model.RunPinWay](run.WayAlways, run.WayInvoked, run.WayForced, run.WayLoaded)
 	noticeCodes = mapping[model.RunNoticeCode](run.NoticeIntegritySkipped, run.NoticeDroppedForSize, run.NoticeProcessSkipped, run.NoticeInstructionGone,
-		run.NoticePreviewMoved, run.NoticeSecondApprover, run.NoticeUnreadableProcess,
+		run.NoticePreviewMoved, run.NoticeSecondApprover, run.NoticeGuardrailBlocked, run.NoticeGuardrailApproval, run.NoticeUnreadableProcess,
 		run.NoticePinDetached, run.NoticePinConfiguration, run.NoticeProcessEnded, run.NoticeRequeued, run.NoticeAnswerVoid,
 		run.NoticeToolChanged, run.NoticeNoChangeMade)
 	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventDecision,

@@ -9739,6 +9739,10 @@ enum RunNoticeCode {
   PREVIEW_MOVED
   """The configuration requires a second approver."""
   SECOND_APPROVER_REQUIRED
+  """A guardrail ended the run. The arguments name it and say whether it was over its input or its output."""
+  GUARDRAIL_BLOCKED
+  """A guardrail asks for an approval. The arguments name it and say whether it is over the run's input or its output."""
+  GUARDRAIL_APPROVAL_REQUIRED
   """A skill was left out because its process marker cannot be read."""
   PROCESS_UNREADABLE_SKIPPED
   """An instruction of the run before stays behind, because its skill is not attached any more."""

@@ -4168,6 +4168,10 @@ const (
 	RunNoticeCodePreviewMoved RunNoticeCode = "PREVIEW_MOVED"
 	// The configuration requires a second approver.
 	RunNoticeCodeSecondApproverRequired RunNoticeCode = "SECOND_APPROVER_REQUIRED"
+	// A guardrail ended the run. The arguments name it and say whether it was over its input or its output.
+	RunNoticeCodeGuardrailBlocked RunNoticeCode = "GUARDRAIL_BLOCKED"
+	// A guardrail asks for an approval. The arguments name it and say whether it is over the run's input or its output.
+	RunNoticeCodeGuardrailApprovalRequired RunNoticeCode = "GUARDRAIL_APPROVAL_REQUIRED"
 	// A skill was left out because its process marker cannot be read.
 	RunNoticeCodeProcessUnreadableSkipped RunNoticeCode = "PROCESS_UNREADABLE_SKIPPED"
 	// An instruction of the run before stays behind, because its skill is not attached any more.
@@ -4193,6 +4197,8 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodeInstructionWithdrawn,
 	RunNoticeCodePreviewMoved,
 	RunNoticeCodeSecondApproverRequired,
+	RunNoticeCodeGuardrailBlocked,
+	RunNoticeCodeGuardrailApprovalRequired,
 	RunNoticeCodeProcessUnreadableSkipped,
 	RunNoticeCodePinDroppedDetached,
 	RunNoticeCodePinDroppedConfiguration,
@@ -4205,7 +4211,7 @@ var AllRunNoticeCode = []RunNoticeCode{
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeGuardrailBlocked, RunNoticeCodeGuardrailApprovalRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade:
 		return true
 	}
 	return false

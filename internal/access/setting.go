@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/guard"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
 )
@@ -20,6 +21,7 @@ const (
 	IntegerSetting SettingKind = "integer"
 	BooleanSetting SettingKind = "boolean"
 	ChoiceSetting  SettingKind = "choice"
+	RulesSetting   SettingKind = "rules" // a JSON list, see guard.ParseRules
 )
 
 // Setting is one setting of the installation: a name that the rules use, and what
@@ -43,6 +45,7 @@ const (
 	skillMaxBytes         = "skills.maxBytes"
 	bundleBinding         = "skills.bundleBinding"
 	defaultMaxIterations  = "agent.defaultMaxIterations"
+	guardrails            = "guardrails"
 	maxIterations         = "agent.maxIterations"
 	leaseSeconds          = "agent.leaseSeconds"
 	privacyLevel          = "privacy.level"
@@ -75,6 +78,11 @@ var catalogue = []Setting{
 	{
 		Name: maxIterations, Kind: IntegerSetting, Default: "20", Min: 1, Max: 1000, Unit: "rounds",
 		Description: "The most rounds any run gets, whatever was asked for.",
+	},
+	{
+		Name: guardrails, Kind: RulesSetting, Default: "[]", Unreadable: `[{"name":"unreadable","side":"both","pattern":"(?s).","action":"deny"}]`,
+		Description: "What the texts of runs are held against besides secrets, which are always taken out: a JSON list of {name, side: input, output or both, " +
+			"pattern: RE2, action: allow, redact, retry, require_approval or deny}, in the order in which they count.",
 	},
 	{
 		Name: privacyLevel, Kind: ChoiceSetting, Default: string(run.PrivacyMetadata), Choices: privacies, Unreadable: string(run.PrivacyNone),
@@ -139,6 +147,10 @@ func (s Setting) accepts(text string) error {
 	if s.readable(text) {
 		return nil
 	}
+	if s.Kind == RulesSetting {
+		_, err := guard.ParseRules(text)
+		return fault.New(fault.BadInput, "The value of %s is not taken: %s.", s.Name, err)
+	}
 	want := "one of " + strings.Join(s.Choices, ", ")
 	if s.Kind == IntegerSetting {
 		want = fmt.Sprintf("a whole number of %s from %d to %d", s.Unit, s.Min, s.Max)
@@ -147,6 +159,10 @@ func (s Setting) accepts(text string) error {
 }
 
 func (s Setting) readable(text string) bool {
+	if s.Kind == RulesSetting {
+		_, err := guard.ParseRules(text)
+		return err == nil
+	}
 	if s.Kind != IntegerSetting {
 		return slices.Contains(s.Choices, text)
 	}
@@ -214,6 +230,7 @@ func (l layers) values() Values {
 		SyncMaxFiles:          l.integer(syncMaxFiles),
 		SyncMax:               l.seconds(syncMaxSeconds),
 		Privacy:               run.Privacy(l.read(privacyLevel)),
+		Guardrails:            l.read(guardrails),
 		RunDays:               l.integer(runDays),
 		WaitingRunDays:        l.integer(waitingRunDays),
 		AuditDays:             l.integer(auditDays),

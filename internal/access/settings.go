@@ -31,9 +31,10 @@ type Values struct {
 	SyncMaxFiles          int
 	SyncMax               time.Duration
 	Privacy               run.Privacy
-	RunDays               int // since a run ended; 0 keeps runs for ever
-	WaitingRunDays        int // since a run began to wait; 0 lets runs wait for ever
-	AuditDays             int // 0 keeps audit entries for ever
+	Guardrails            string // as guard.ParseRules reads it
+	RunDays               int    // since a run ended; 0 keeps runs for ever
+	WaitingRunDays        int    // since a run began to wait; 0 lets runs wait for ever
+	AuditDays             int    // 0 keeps audit entries for ever
 }
 
 // Values reads the settings in force.

@@ -63,6 +63,9 @@ func (s *segment) begin(ctx context.Context) error {
 	if err := s.compose(ctx, request, sorted, held); err != nil {
 		return err
 	}
+	if err := s.judgeInput(ctx); err != nil {
+		return err
+	}
 	return s.loop(ctx)
 }
 
@@ -91,6 +94,9 @@ func (s *segment) load(ctx context.Context) error {
 	a := s.agent
 	err := a.learnSecrets(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.loadRules(ctx); err != nil {
 		return err
 	}
 	if s.run, err = a.Store.Run(ctx, s.id); err != nil {

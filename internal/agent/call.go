@@ -118,6 +118,7 @@ func (s *segment) key(c prompt.Call) string {
 // the transcript. A write step follows its tool step (RULES G6).
 func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool.Result, tookMS int, set []change.Value, rest change.Change) error {
 	result.Text = s.agent.Secrets.Redactor().Any(result.Text)
+	result, verdict := s.judgeResult(result)
 	step := s.event(run.EventToolCall, run.EventData{
 		Tool: s.named(c), Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
 	})
@@ -148,7 +149,7 @@ func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool
 	s.transcript = append(s.transcript, prompt.Message{
 		Role: prompt.ToolRole, CallID: c.ID, Text: resultText(result), Failed: result.IsError,
 	})
-	return nil
+	return s.heed(ctx, verdict)
 }
 
 // named is a call's tool as its step names it: not at all where no tool has that name,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,7 +106,7 @@ type answered struct {
 // askChain asks the models of the chain in order until one answers (RULES M1). The next one
 // is asked only where the same request might have been answered: a request that is
 // wrong, a key that is refused or an answer that is withheld is the same everywhere.
-func (s *segment) askChain(ctx context.Context) (answered, error) {
+func (s *segment) askChain(ctx context.Context, notes []prompt.Message) (answered, error) {
 	var out answered
 	var faults []string
 	for i, c := range s.chain {
@@ -120,7 +121,7 @@ func (s *segment) askChain(ctx context.Context) (answered, error) {
 			pass(run.AttemptTrustZone, 0)
 			continue
 		}
-		fitted, fits := prompt.Fit(s.transcript, s.offer.definitions, c.budget(), s.gauge)
+		fitted, fits := prompt.Fit(append(slices.Clip(s.transcript), notes...), s.offer.definitions, c.budget(), s.gauge)
 		if !fits && i == 0 {
 			return out, tooLong(fitted.Tokens)
 		}

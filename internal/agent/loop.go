@@ -21,7 +21,7 @@ func (s *segment) loop(ctx context.Context) error {
 		return err
 	}
 	for s.round = 1; s.round <= rounds; s.round++ {
-		turn, called, err := s.ask(ctx)
+		turn, called, err := s.guardedAsk(ctx)
 		if err != nil {
 			return err
 		}
@@ -75,10 +75,10 @@ func (s *segment) rounds(ctx context.Context) (int, error) {
 }
 
 // ask has the turn answered, with as much of the transcript as the window of whoever is
-// asked takes (RULES B3). The event it returns is not stored yet.
-func (s *segment) ask(ctx context.Context) (Turn, run.Event, error) {
+// asked takes (RULES B3), and notes at its end. The event it returns is not stored yet.
+func (s *segment) ask(ctx context.Context, notes []prompt.Message) (Turn, run.Event, error) {
 	began := s.agent.World.Now()
-	a, err := s.askChain(ctx)
+	a, err := s.askChain(ctx, notes)
 	if err != nil {
 		s.usage.Requests += a.requests
 		return Turn{}, run.Event{}, err

@@ -21,6 +21,8 @@ var noticeTexts = map[run.NoticeCode]string{
 	run.NoticeProcessEnded:      "The process %s has ended.",
 	run.NoticeToolChanged:       "%s is not as it was reviewed any more; it is blocked until an administrator has looked at it.",
 	run.NoticeNoChangeMade:      "The run could write and wrote nothing.",
+	run.NoticeGuardrailBlocked:  "The guardrail %s ended the run over its %s.",
+	run.NoticeGuardrailApproval: "The guardrail %s asks for an approval over the run's %s.",
 	run.NoticeSecondApprover:    "The configuration now requires a second approver.",
 }
 

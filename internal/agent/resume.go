@@ -23,6 +23,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 		return err
 	}
 	s.transcript, s.nonceKey, s.gauge = s.agent.clean(state.Messages), state.NonceKey, state.Gauge
+	s.wary = state.Wary
 	given := *state.Given
 	void, err := s.secondLook(ctx, state)
 	if err != nil {

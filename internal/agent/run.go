@@ -109,7 +109,8 @@ type State struct {
 	// Schema is the JSON Schema of the input that is asked for; empty on a proposal.
 	Schema   json.RawMessage `json:"schema,omitempty"`
 	NonceKey []byte          `json:"nonceKey"`
-	Gauge    prompt.Gauge    `json:"gauge"` // of the tokens that the run's provider counts
+	Gauge    prompt.Gauge    `json:"gauge"`          // of the tokens that the run's provider counts
+	Wary     bool            `json:"wary,omitempty"` // a guardrail asks for approvals since something it read
 	// Given is the answer that was taken, while the segment that goes on with it is
 	// executed: whoever picks the run up after that worker is gone has it (RULES R8).
 	Given *Given `json:"given,omitempty"`

@@ -56,11 +56,15 @@ func (s *segment) heard(ctx context.Context, model Model, request TurnRequest) (
 	r := s.agent.Secrets.Redactor()
 	text := r.Stream()
 	s.written.begin(s.round) // what another model began to write is not the answer
-	turn, err := model.Turn(ctx, request, func(delta string) { s.written.add(text.Write(delta)) })
+	show := func(shown string) { s.written.add(shown) }
+	if s.rules.On(guard.Output) {
+		show = func(string) {} // it is shown once it has passed
+	}
+	turn, err := model.Turn(ctx, request, func(delta string) { show(text.Write(delta)) })
 	if err != nil {
 		return Turn{}, err
 	}
-	s.written.add(text.Close())
+	show(text.Close())
 	s.echoes = map[string]bool{}
 	for _, c := range turn.Calls {
 		if guard.Marked(string(c.Arguments)) {

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/guard"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
@@ -44,6 +45,9 @@ type segment struct {
 	writes        int // of the whole run
 	gauge         prompt.Gauge
 	written       *liveText
+	rules         guard.Rules
+	wary          bool            // a guardrail asks for approvals since something it read
+	bound         bool            // a guardrail asks for an approval of the present turn's calls
 	echoes        map[string]bool // by id: calls of the present turn that the model made with a marker
 	round         int
 	shown         map[string]tool.Basis // by key of a pending call: what its last preview was made from

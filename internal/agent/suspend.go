@@ -19,7 +19,7 @@ import (
 func (s *segment) suspend(ctx context.Context, t run.Transition, pending, after []prompt.Call) error {
 	state := State{
 		Messages: s.transcript, After: after,
-		Suspension: s.run.Suspension + 1, NonceKey: s.nonceKey, Gauge: s.gauge,
+		Suspension: s.run.Suspension + 1, NonceKey: s.nonceKey, Gauge: s.gauge, Wary: s.wary,
 	}
 	for _, c := range pending {
 		state.Pending = append(state.Pending, s.card(ctx, c))

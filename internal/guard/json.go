@@ -15,44 +15,12 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
 		return json.RawMessage(r.Text(string(raw)))
 	}
-	var out []byte // nil until something differs
-	copied, member := 0, ""
-	for i := 0; i < len(raw); {
-		switch raw[i] {
-		case '"':
-		case '{', '[', ',':
-			member = ""
-			i++
-			continue
-		default:
-			i++
-			continue
+	return rewrite(raw, func(member string, isName bool, text string) string {
+		if isName {
+			return r.Text(text)
 		}
-		end := stringEnd(raw, i)
-		var text string
-		if err := json.Unmarshal(raw[i:end], &text); err != nil {
-			return json.RawMessage(r.Text(string(raw))) // cannot be, since all of it is valid
-		}
-		name := isName(raw[end:])
-		redacted := ""
-		if name {
-			redacted = r.Text(text)
-		} else {
-			redacted = r.member(member, text)
-		}
-		if redacted != text {
-			out = append(append(out, raw[copied:i]...), quoted(redacted)...)
-			copied = end
-		}
-		if name {
-			member = text
-		}
-		i = end
-	}
-	if copied == 0 {
-		return raw
-	}
-	return append(out, raw[copied:]...)
+		return r.member(member, text)
+	})
 }
 
 // member is the text of a member without its secrets: all of it, if its name says that it

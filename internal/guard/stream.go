@@ -5,11 +5,10 @@ import "strings"
 // Stream redacts a text that comes in pieces. What could be the beginning of a secret is
 // held back until it is one or not: a few dozen bytes mostly, and never more than HoldBack.
 type Stream struct {
-	r     *Redactor
-	text  string // text[:at] was dealt with and is only looked back at
-	at    int
-	eat   eater // takes the rest of the secret that ended at at
-	ended bool
+	r    *Redactor
+	text string // text[:at] was dealt with and is only looked back at
+	at   int
+	eat  eater // takes the rest of the secret that ended at at
 }
 
 // HoldBack is the most that a stream holds back, in bytes, for secrets that are

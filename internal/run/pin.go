@@ -98,6 +98,8 @@ const (
 	NoticeProcessSkipped    NoticeCode = "PROCESS_SKIPPED"
 	NoticeInstructionGone   NoticeCode = "INSTRUCTION_WITHDRAWN"
 	NoticePreviewMoved      NoticeCode = "PREVIEW_MOVED"
+	NoticeGuardrailBlocked  NoticeCode = "GUARDRAIL_BLOCKED"
+	NoticeGuardrailApproval NoticeCode = "GUARDRAIL_APPROVAL_REQUIRED"
 	NoticeSecondApprover    NoticeCode = "SECOND_APPROVER_REQUIRED"
 	NoticeUnreadableProcess NoticeCode = "PROCESS_UNREADABLE_SKIPPED"
 	NoticePinDetached       NoticeCode = "PIN_DROPPED_DETACHED"
