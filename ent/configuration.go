@@ -39,6 +39,8 @@ type Configuration struct {
 	SnippetIds string `json:"snippet_ids,omitempty"`
 	// 0 leaves it to the settings
 	MaxIterations int `json:"max_iterations,omitempty"`
+	// 0 leaves it to the settings
+	ApprovalExpiryHours int `json:"approval_expiry_hours,omitempty"`
 	// JSON list; empty allows every person (RULES I6)
 	AllowedUserIds string `json:"allowed_user_ids,omitempty"`
 	// of one answer; 0 leaves it to the runtime (RULES B1)
@@ -86,7 +88,7 @@ func (*Configuration) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case configuration.FieldRequireSecondApprover, configuration.FieldSnippetsInCallerSystemMessage:
 			values[i] = new(sql.NullBool)
-		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldMaxOutputTokens, configuration.FieldRevision, configuration.FieldArrangement:
+		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldApprovalExpiryHours, configuration.FieldMaxOutputTokens, configuration.FieldRevision, configuration.FieldArrangement:
 			values[i] = new(sql.NullInt64)
 		case configuration.FieldName, configuration.FieldModel, configuration.FieldSystemPrompt, configuration.FieldAllowedToolGroups, configuration.FieldSnippetIds, configuration.FieldAllowedUserIds, configuration.FieldPrice, configuration.FieldFallbacks:
 			values[i] = new(sql.NullString)
@@ -174,6 +176,12 @@ func (_m *Configuration) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field max_iterations", values[i])
 			} else if value.Valid {
 				_m.MaxIterations = int(value.Int64)
+			}
+		case configuration.FieldApprovalExpiryHours:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field approval_expiry_hours", values[i])
+			} else if value.Valid {
+				_m.ApprovalExpiryHours = int(value.Int64)
 			}
 		case configuration.FieldAllowedUserIds:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -287,6 +295,9 @@ func (_m *Configuration) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("max_iterations=")
 	builder.WriteString(fmt.Sprintf("%v", _m.MaxIterations))
+	builder.WriteString(", ")
+	builder.WriteString("approval_expiry_hours=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ApprovalExpiryHours))
 	builder.WriteString(", ")
 	builder.WriteString("allowed_user_ids=")
 	builder.WriteString(_m.AllowedUserIds)

@@ -138,6 +138,20 @@ func (_c *ConfigurationCreate) SetNillableMaxIterations(v *int) *ConfigurationCr
 	return _c
 }
 
+// SetApprovalExpiryHours sets the "approval_expiry_hours" field.
+func (_c *ConfigurationCreate) SetApprovalExpiryHours(v int) *ConfigurationCreate {
+	_c.mutation.SetApprovalExpiryHours(v)
+	return _c
+}
+
+// SetNillableApprovalExpiryHours sets the "approval_expiry_hours" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableApprovalExpiryHours(v *int) *ConfigurationCreate {
+	if v != nil {
+		_c.SetApprovalExpiryHours(*v)
+	}
+	return _c
+}
+
 // SetAllowedUserIds sets the "allowed_user_ids" field.
 func (_c *ConfigurationCreate) SetAllowedUserIds(v string) *ConfigurationCreate {
 	_c.mutation.SetAllowedUserIds(v)
@@ -294,6 +308,10 @@ func (_c *ConfigurationCreate) defaults() {
 		v := configuration.DefaultMaxIterations
 		_c.mutation.SetMaxIterations(v)
 	}
+	if _, ok := _c.mutation.ApprovalExpiryHours(); !ok {
+		v := configuration.DefaultApprovalExpiryHours
+		_c.mutation.SetApprovalExpiryHours(v)
+	}
 	if _, ok := _c.mutation.MaxOutputTokens(); !ok {
 		v := configuration.DefaultMaxOutputTokens
 		_c.mutation.SetMaxOutputTokens(v)
@@ -333,6 +351,9 @@ func (_c *ConfigurationCreate) check() error {
 	}
 	if _, ok := _c.mutation.MaxIterations(); !ok {
 		return &ValidationError{Name: "max_iterations", err: errors.New(`ent: missing required field "Configuration.max_iterations"`)}
+	}
+	if _, ok := _c.mutation.ApprovalExpiryHours(); !ok {
+		return &ValidationError{Name: "approval_expiry_hours", err: errors.New(`ent: missing required field "Configuration.approval_expiry_hours"`)}
 	}
 	if _, ok := _c.mutation.MaxOutputTokens(); !ok {
 		return &ValidationError{Name: "max_output_tokens", err: errors.New(`ent: missing required field "Configuration.max_output_tokens"`)}
@@ -419,6 +440,10 @@ func (_c *ConfigurationCreate) createSpec() (*Configuration, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.MaxIterations(); ok {
 		_spec.SetField(configuration.FieldMaxIterations, field.TypeInt, value)
 		_node.MaxIterations = value
+	}
+	if value, ok := _c.mutation.ApprovalExpiryHours(); ok {
+		_spec.SetField(configuration.FieldApprovalExpiryHours, field.TypeInt, value)
+		_node.ApprovalExpiryHours = value
 	}
 	if value, ok := _c.mutation.AllowedUserIds(); ok {
 		_spec.SetField(configuration.FieldAllowedUserIds, field.TypeString, value)

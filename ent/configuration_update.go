@@ -196,6 +196,27 @@ func (_u *ConfigurationUpdate) AddMaxIterations(v int) *ConfigurationUpdate {
 	return _u
 }
 
+// SetApprovalExpiryHours sets the "approval_expiry_hours" field.
+func (_u *ConfigurationUpdate) SetApprovalExpiryHours(v int) *ConfigurationUpdate {
+	_u.mutation.ResetApprovalExpiryHours()
+	_u.mutation.SetApprovalExpiryHours(v)
+	return _u
+}
+
+// SetNillableApprovalExpiryHours sets the "approval_expiry_hours" field if the given value is not nil.
+func (_u *ConfigurationUpdate) SetNillableApprovalExpiryHours(v *int) *ConfigurationUpdate {
+	if v != nil {
+		_u.SetApprovalExpiryHours(*v)
+	}
+	return _u
+}
+
+// AddApprovalExpiryHours adds value to the "approval_expiry_hours" field.
+func (_u *ConfigurationUpdate) AddApprovalExpiryHours(v int) *ConfigurationUpdate {
+	_u.mutation.AddApprovalExpiryHours(v)
+	return _u
+}
+
 // SetAllowedUserIds sets the "allowed_user_ids" field.
 func (_u *ConfigurationUpdate) SetAllowedUserIds(v string) *ConfigurationUpdate {
 	_u.mutation.SetAllowedUserIds(v)
@@ -434,6 +455,12 @@ func (_u *ConfigurationUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if value, ok := _u.mutation.AddedMaxIterations(); ok {
 		_spec.AddField(configuration.FieldMaxIterations, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.ApprovalExpiryHours(); ok {
+		_spec.SetField(configuration.FieldApprovalExpiryHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedApprovalExpiryHours(); ok {
+		_spec.AddField(configuration.FieldApprovalExpiryHours, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AllowedUserIds(); ok {
 		_spec.SetField(configuration.FieldAllowedUserIds, field.TypeString, value)
@@ -686,6 +713,27 @@ func (_u *ConfigurationUpdateOne) SetNillableMaxIterations(v *int) *Configuratio
 // AddMaxIterations adds value to the "max_iterations" field.
 func (_u *ConfigurationUpdateOne) AddMaxIterations(v int) *ConfigurationUpdateOne {
 	_u.mutation.AddMaxIterations(v)
+	return _u
+}
+
+// SetApprovalExpiryHours sets the "approval_expiry_hours" field.
+func (_u *ConfigurationUpdateOne) SetApprovalExpiryHours(v int) *ConfigurationUpdateOne {
+	_u.mutation.ResetApprovalExpiryHours()
+	_u.mutation.SetApprovalExpiryHours(v)
+	return _u
+}
+
+// SetNillableApprovalExpiryHours sets the "approval_expiry_hours" field if the given value is not nil.
+func (_u *ConfigurationUpdateOne) SetNillableApprovalExpiryHours(v *int) *ConfigurationUpdateOne {
+	if v != nil {
+		_u.SetApprovalExpiryHours(*v)
+	}
+	return _u
+}
+
+// AddApprovalExpiryHours adds value to the "approval_expiry_hours" field.
+func (_u *ConfigurationUpdateOne) AddApprovalExpiryHours(v int) *ConfigurationUpdateOne {
+	_u.mutation.AddApprovalExpiryHours(v)
 	return _u
 }
 
@@ -957,6 +1005,12 @@ func (_u *ConfigurationUpdateOne) sqlSave(ctx context.Context) (_node *Configura
 	}
 	if value, ok := _u.mutation.AddedMaxIterations(); ok {
 		_spec.AddField(configuration.FieldMaxIterations, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.ApprovalExpiryHours(); ok {
+		_spec.SetField(configuration.FieldApprovalExpiryHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedApprovalExpiryHours(); ok {
+		_spec.AddField(configuration.FieldApprovalExpiryHours, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.AllowedUserIds(); ok {
 		_spec.SetField(configuration.FieldAllowedUserIds, field.TypeString, value)

@@ -5285,6 +5285,8 @@ type ConfigurationMutation struct {
 	snippet_ids                       *string
 	max_iterations                    *int
 	addmax_iterations                 *int
+	approval_expiry_hours             *int
+	addapproval_expiry_hours          *int
 	allowed_user_ids                  *string
 	max_output_tokens                 *int
 	addmax_output_tokens              *int
@@ -5833,6 +5835,62 @@ func (m *ConfigurationMutation) ResetMaxIterations() {
 	m.addmax_iterations = nil
 }
 
+// SetApprovalExpiryHours sets the "approval_expiry_hours" field.
+func (m *ConfigurationMutation) SetApprovalExpiryHours(i int) {
+	m.approval_expiry_hours = &i
+	m.addapproval_expiry_hours = nil
+}
+
+// ApprovalExpiryHours returns the value of the "approval_expiry_hours" field in the mutation.
+func (m *ConfigurationMutation) ApprovalExpiryHours() (r int, exists bool) {
+	v := m.approval_expiry_hours
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldApprovalExpiryHours returns the old "approval_expiry_hours" field's value of the Configuration entity.
+// If the Configuration object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfigurationMutation) OldApprovalExpiryHours(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldApprovalExpiryHours is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldApprovalExpiryHours requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldApprovalExpiryHours: %w", err)
+	}
+	return oldValue.ApprovalExpiryHours, nil
+}
+
+// AddApprovalExpiryHours adds i to the "approval_expiry_hours" field.
+func (m *ConfigurationMutation) AddApprovalExpiryHours(i int) {
+	if m.addapproval_expiry_hours != nil {
+		*m.addapproval_expiry_hours += i
+	} else {
+		m.addapproval_expiry_hours = &i
+	}
+}
+
+// AddedApprovalExpiryHours returns the value that was added to the "approval_expiry_hours" field in this mutation.
+func (m *ConfigurationMutation) AddedApprovalExpiryHours() (r int, exists bool) {
+	v := m.addapproval_expiry_hours
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetApprovalExpiryHours resets all changes to the "approval_expiry_hours" field.
+func (m *ConfigurationMutation) ResetApprovalExpiryHours() {
+	m.approval_expiry_hours = nil
+	m.addapproval_expiry_hours = nil
+}
+
 // SetAllowedUserIds sets the "allowed_user_ids" field.
 func (m *ConfigurationMutation) SetAllowedUserIds(s string) {
 	m.allowed_user_ids = &s
@@ -6245,7 +6303,7 @@ func (m *ConfigurationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ConfigurationMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.name != nil {
 		fields = append(fields, configuration.FieldName)
 	}
@@ -6275,6 +6333,9 @@ func (m *ConfigurationMutation) Fields() []string {
 	}
 	if m.max_iterations != nil {
 		fields = append(fields, configuration.FieldMaxIterations)
+	}
+	if m.approval_expiry_hours != nil {
+		fields = append(fields, configuration.FieldApprovalExpiryHours)
 	}
 	if m.allowed_user_ids != nil {
 		fields = append(fields, configuration.FieldAllowedUserIds)
@@ -6325,6 +6386,8 @@ func (m *ConfigurationMutation) Field(name string) (ent.Value, bool) {
 		return m.SnippetIds()
 	case configuration.FieldMaxIterations:
 		return m.MaxIterations()
+	case configuration.FieldApprovalExpiryHours:
+		return m.ApprovalExpiryHours()
 	case configuration.FieldAllowedUserIds:
 		return m.AllowedUserIds()
 	case configuration.FieldMaxOutputTokens:
@@ -6368,6 +6431,8 @@ func (m *ConfigurationMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldSnippetIds(ctx)
 	case configuration.FieldMaxIterations:
 		return m.OldMaxIterations(ctx)
+	case configuration.FieldApprovalExpiryHours:
+		return m.OldApprovalExpiryHours(ctx)
 	case configuration.FieldAllowedUserIds:
 		return m.OldAllowedUserIds(ctx)
 	case configuration.FieldMaxOutputTokens:
@@ -6461,6 +6526,13 @@ func (m *ConfigurationMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetMaxIterations(v)
 		return nil
+	case configuration.FieldApprovalExpiryHours:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetApprovalExpiryHours(v)
+		return nil
 	case configuration.FieldAllowedUserIds:
 		v, ok := value.(string)
 		if !ok {
@@ -6524,6 +6596,9 @@ func (m *ConfigurationMutation) AddedFields() []string {
 	if m.addmax_iterations != nil {
 		fields = append(fields, configuration.FieldMaxIterations)
 	}
+	if m.addapproval_expiry_hours != nil {
+		fields = append(fields, configuration.FieldApprovalExpiryHours)
+	}
 	if m.addmax_output_tokens != nil {
 		fields = append(fields, configuration.FieldMaxOutputTokens)
 	}
@@ -6545,6 +6620,8 @@ func (m *ConfigurationMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedContextWindow()
 	case configuration.FieldMaxIterations:
 		return m.AddedMaxIterations()
+	case configuration.FieldApprovalExpiryHours:
+		return m.AddedApprovalExpiryHours()
 	case configuration.FieldMaxOutputTokens:
 		return m.AddedMaxOutputTokens()
 	case configuration.FieldRevision:
@@ -6573,6 +6650,13 @@ func (m *ConfigurationMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddMaxIterations(v)
+		return nil
+	case configuration.FieldApprovalExpiryHours:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddApprovalExpiryHours(v)
 		return nil
 	case configuration.FieldMaxOutputTokens:
 		v, ok := value.(int)
@@ -6684,6 +6768,9 @@ func (m *ConfigurationMutation) ResetField(name string) error {
 		return nil
 	case configuration.FieldMaxIterations:
 		m.ResetMaxIterations()
+		return nil
+	case configuration.FieldApprovalExpiryHours:
+		m.ResetApprovalExpiryHours()
 		return nil
 	case configuration.FieldAllowedUserIds:
 		m.ResetAllowedUserIds()
@@ -16181,6 +16268,7 @@ type RunMutation struct {
 	state                *string
 	last_input           *string
 	lease_owner          *string
+	expires_at           *time.Time
 	lease_until          *time.Time
 	attempts             *int
 	addattempts          *int
@@ -17617,6 +17705,55 @@ func (m *RunMutation) ResetLeaseOwner() {
 	delete(m.clearedFields, run.FieldLeaseOwner)
 }
 
+// SetExpiresAt sets the "expires_at" field.
+func (m *RunMutation) SetExpiresAt(t time.Time) {
+	m.expires_at = &t
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *RunMutation) ExpiresAt() (r time.Time, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the Run entity.
+// If the Run object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RunMutation) OldExpiresAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// ClearExpiresAt clears the value of the "expires_at" field.
+func (m *RunMutation) ClearExpiresAt() {
+	m.expires_at = nil
+	m.clearedFields[run.FieldExpiresAt] = struct{}{}
+}
+
+// ExpiresAtCleared returns if the "expires_at" field was cleared in this mutation.
+func (m *RunMutation) ExpiresAtCleared() bool {
+	_, ok := m.clearedFields[run.FieldExpiresAt]
+	return ok
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *RunMutation) ResetExpiresAt() {
+	m.expires_at = nil
+	delete(m.clearedFields, run.FieldExpiresAt)
+}
+
 // SetLeaseUntil sets the "lease_until" field.
 func (m *RunMutation) SetLeaseUntil(t time.Time) {
 	m.lease_until = &t
@@ -18239,7 +18376,7 @@ func (m *RunMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RunMutation) Fields() []string {
-	fields := make([]string, 0, 39)
+	fields := make([]string, 0, 40)
 	if m.status != nil {
 		fields = append(fields, run.FieldStatus)
 	}
@@ -18323,6 +18460,9 @@ func (m *RunMutation) Fields() []string {
 	}
 	if m.lease_owner != nil {
 		fields = append(fields, run.FieldLeaseOwner)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, run.FieldExpiresAt)
 	}
 	if m.lease_until != nil {
 		fields = append(fields, run.FieldLeaseUntil)
@@ -18421,6 +18561,8 @@ func (m *RunMutation) Field(name string) (ent.Value, bool) {
 		return m.LastInput()
 	case run.FieldLeaseOwner:
 		return m.LeaseOwner()
+	case run.FieldExpiresAt:
+		return m.ExpiresAt()
 	case run.FieldLeaseUntil:
 		return m.LeaseUntil()
 	case run.FieldAttempts:
@@ -18508,6 +18650,8 @@ func (m *RunMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldLastInput(ctx)
 	case run.FieldLeaseOwner:
 		return m.OldLeaseOwner(ctx)
+	case run.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
 	case run.FieldLeaseUntil:
 		return m.OldLeaseUntil(ctx)
 	case run.FieldAttempts:
@@ -18734,6 +18878,13 @@ func (m *RunMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLeaseOwner(v)
+		return nil
+	case run.FieldExpiresAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
 		return nil
 	case run.FieldLeaseUntil:
 		v, ok := value.(time.Time)
@@ -18965,6 +19116,9 @@ func (m *RunMutation) ClearedFields() []string {
 	if m.FieldCleared(run.FieldLeaseOwner) {
 		fields = append(fields, run.FieldLeaseOwner)
 	}
+	if m.FieldCleared(run.FieldExpiresAt) {
+		fields = append(fields, run.FieldExpiresAt)
+	}
 	if m.FieldCleared(run.FieldLeaseUntil) {
 		fields = append(fields, run.FieldLeaseUntil)
 	}
@@ -19056,6 +19210,9 @@ func (m *RunMutation) ClearField(name string) error {
 		return nil
 	case run.FieldLeaseOwner:
 		m.ClearLeaseOwner()
+		return nil
+	case run.FieldExpiresAt:
+		m.ClearExpiresAt()
 		return nil
 	case run.FieldLeaseUntil:
 		m.ClearLeaseUntil()
@@ -19166,6 +19323,9 @@ func (m *RunMutation) ResetField(name string) error {
 		return nil
 	case run.FieldLeaseOwner:
 		m.ResetLeaseOwner()
+		return nil
+	case run.FieldExpiresAt:
+		m.ResetExpiresAt()
 		return nil
 	case run.FieldLeaseUntil:
 		m.ResetLeaseUntil()

@@ -76,6 +76,8 @@ type Run struct {
 	LastInput string `json:"-"`
 	// which worker executes the segment (RULES R6)
 	LeaseOwner string `json:"lease_owner,omitempty"`
+	// of the last suspension: after this nobody may answer it any more
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// after this the segment is lost
 	LeaseUntil *time.Time `json:"lease_until,omitempty"`
 	// how often its segment was begun again (RULES R8)
@@ -150,7 +152,7 @@ func (*Run) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case run.FieldStatus, run.FieldOutcome, run.FieldTerminationReason, run.FieldMessage, run.FieldAnswer, run.FieldInvocation, run.FieldSubject, run.FieldForcedSkillIds, run.FieldSkillAllowList, run.FieldCallerTools, run.FieldPins, run.FieldNotices, run.FieldProgress, run.FieldHighlight, run.FieldTurnDigest, run.FieldRequest, run.FieldState, run.FieldLastInput, run.FieldLeaseOwner, run.FieldFence, run.FieldUsage, run.FieldPrivacyLevel:
 			values[i] = new(sql.NullString)
-		case run.FieldLeaseUntil, run.FieldNotBefore, run.FieldCreatedAt, run.FieldStartedAt, run.FieldFinishedAt:
+		case run.FieldExpiresAt, run.FieldLeaseUntil, run.FieldNotBefore, run.FieldCreatedAt, run.FieldStartedAt, run.FieldFinishedAt:
 			values[i] = new(sql.NullTime)
 		case run.FieldID, run.FieldInitiatorID, run.FieldConfigurationID:
 			values[i] = new(uuid.UUID)
@@ -346,6 +348,13 @@ func (_m *Run) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field lease_owner", values[i])
 			} else if value.Valid {
 				_m.LeaseOwner = value.String
+			}
+		case run.FieldExpiresAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field expires_at", values[i])
+			} else if value.Valid {
+				_m.ExpiresAt = new(time.Time)
+				*_m.ExpiresAt = value.Time
 			}
 		case run.FieldLeaseUntil:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -550,6 +559,11 @@ func (_m *Run) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("lease_owner=")
 	builder.WriteString(_m.LeaseOwner)
+	builder.WriteString(", ")
+	if v := _m.ExpiresAt; v != nil {
+		builder.WriteString("expires_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteString(", ")
 	if v := _m.LeaseUntil; v != nil {
 		builder.WriteString("lease_until=")

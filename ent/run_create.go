@@ -391,6 +391,20 @@ func (_c *RunCreate) SetNillableLeaseOwner(v *string) *RunCreate {
 	return _c
 }
 
+// SetExpiresAt sets the "expires_at" field.
+func (_c *RunCreate) SetExpiresAt(v time.Time) *RunCreate {
+	_c.mutation.SetExpiresAt(v)
+	return _c
+}
+
+// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
+func (_c *RunCreate) SetNillableExpiresAt(v *time.Time) *RunCreate {
+	if v != nil {
+		_c.SetExpiresAt(*v)
+	}
+	return _c
+}
+
 // SetLeaseUntil sets the "lease_until" field.
 func (_c *RunCreate) SetLeaseUntil(v time.Time) *RunCreate {
 	_c.mutation.SetLeaseUntil(v)
@@ -811,6 +825,10 @@ func (_c *RunCreate) createSpec() (*Run, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.LeaseOwner(); ok {
 		_spec.SetField(run.FieldLeaseOwner, field.TypeString, value)
 		_node.LeaseOwner = value
+	}
+	if value, ok := _c.mutation.ExpiresAt(); ok {
+		_spec.SetField(run.FieldExpiresAt, field.TypeTime, value)
+		_node.ExpiresAt = &value
 	}
 	if value, ok := _c.mutation.LeaseUntil(); ok {
 		_spec.SetField(run.FieldLeaseUntil, field.TypeTime, value)

@@ -557,6 +557,26 @@ func (_u *RunUpdate) ClearLeaseOwner() *RunUpdate {
 	return _u
 }
 
+// SetExpiresAt sets the "expires_at" field.
+func (_u *RunUpdate) SetExpiresAt(v time.Time) *RunUpdate {
+	_u.mutation.SetExpiresAt(v)
+	return _u
+}
+
+// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
+func (_u *RunUpdate) SetNillableExpiresAt(v *time.Time) *RunUpdate {
+	if v != nil {
+		_u.SetExpiresAt(*v)
+	}
+	return _u
+}
+
+// ClearExpiresAt clears the value of the "expires_at" field.
+func (_u *RunUpdate) ClearExpiresAt() *RunUpdate {
+	_u.mutation.ClearExpiresAt()
+	return _u
+}
+
 // SetLeaseUntil sets the "lease_until" field.
 func (_u *RunUpdate) SetLeaseUntil(v time.Time) *RunUpdate {
 	_u.mutation.SetLeaseUntil(v)
@@ -988,6 +1008,12 @@ func (_u *RunUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.LeaseOwnerCleared() {
 		_spec.ClearField(run.FieldLeaseOwner, field.TypeString)
+	}
+	if value, ok := _u.mutation.ExpiresAt(); ok {
+		_spec.SetField(run.FieldExpiresAt, field.TypeTime, value)
+	}
+	if _u.mutation.ExpiresAtCleared() {
+		_spec.ClearField(run.FieldExpiresAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.LeaseUntil(); ok {
 		_spec.SetField(run.FieldLeaseUntil, field.TypeTime, value)
@@ -1653,6 +1679,26 @@ func (_u *RunUpdateOne) ClearLeaseOwner() *RunUpdateOne {
 	return _u
 }
 
+// SetExpiresAt sets the "expires_at" field.
+func (_u *RunUpdateOne) SetExpiresAt(v time.Time) *RunUpdateOne {
+	_u.mutation.SetExpiresAt(v)
+	return _u
+}
+
+// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
+func (_u *RunUpdateOne) SetNillableExpiresAt(v *time.Time) *RunUpdateOne {
+	if v != nil {
+		_u.SetExpiresAt(*v)
+	}
+	return _u
+}
+
+// ClearExpiresAt clears the value of the "expires_at" field.
+func (_u *RunUpdateOne) ClearExpiresAt() *RunUpdateOne {
+	_u.mutation.ClearExpiresAt()
+	return _u
+}
+
 // SetLeaseUntil sets the "lease_until" field.
 func (_u *RunUpdateOne) SetLeaseUntil(v time.Time) *RunUpdateOne {
 	_u.mutation.SetLeaseUntil(v)
@@ -2114,6 +2160,12 @@ func (_u *RunUpdateOne) sqlSave(ctx context.Context) (_node *Run, err error) {
 	}
 	if _u.mutation.LeaseOwnerCleared() {
 		_spec.ClearField(run.FieldLeaseOwner, field.TypeString)
+	}
+	if value, ok := _u.mutation.ExpiresAt(); ok {
+		_spec.SetField(run.FieldExpiresAt, field.TypeTime, value)
+	}
+	if _u.mutation.ExpiresAtCleared() {
+		_spec.ClearField(run.FieldExpiresAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.LeaseUntil(); ok {
 		_spec.SetField(run.FieldLeaseUntil, field.TypeTime, value)

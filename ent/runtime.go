@@ -86,16 +86,20 @@ func init() {
 	configurationDescMaxIterations := configurationFields[10].Descriptor()
 	// configuration.DefaultMaxIterations holds the default value on creation for the max_iterations field.
 	configuration.DefaultMaxIterations = configurationDescMaxIterations.Default.(int)
+	// configurationDescApprovalExpiryHours is the schema descriptor for approval_expiry_hours field.
+	configurationDescApprovalExpiryHours := configurationFields[11].Descriptor()
+	// configuration.DefaultApprovalExpiryHours holds the default value on creation for the approval_expiry_hours field.
+	configuration.DefaultApprovalExpiryHours = configurationDescApprovalExpiryHours.Default.(int)
 	// configurationDescMaxOutputTokens is the schema descriptor for max_output_tokens field.
-	configurationDescMaxOutputTokens := configurationFields[12].Descriptor()
+	configurationDescMaxOutputTokens := configurationFields[13].Descriptor()
 	// configuration.DefaultMaxOutputTokens holds the default value on creation for the max_output_tokens field.
 	configuration.DefaultMaxOutputTokens = configurationDescMaxOutputTokens.Default.(int)
 	// configurationDescRevision is the schema descriptor for revision field.
-	configurationDescRevision := configurationFields[15].Descriptor()
+	configurationDescRevision := configurationFields[16].Descriptor()
 	// configuration.DefaultRevision holds the default value on creation for the revision field.
 	configuration.DefaultRevision = configurationDescRevision.Default.(int)
 	// configurationDescArrangement is the schema descriptor for arrangement field.
-	configurationDescArrangement := configurationFields[16].Descriptor()
+	configurationDescArrangement := configurationFields[17].Descriptor()
 	// configuration.DefaultArrangement holds the default value on creation for the arrangement field.
 	configuration.DefaultArrangement = configurationDescArrangement.Default.(int)
 	contentrecordFields := schema.ContentRecord{}.Fields()
@@ -215,19 +219,19 @@ func init() {
 	// run.DefaultTurnDigest holds the default value on creation for the turn_digest field.
 	run.DefaultTurnDigest = runDescTurnDigest.Default.(string)
 	// runDescAttempts is the schema descriptor for attempts field.
-	runDescAttempts := runFields[30].Descriptor()
+	runDescAttempts := runFields[31].Descriptor()
 	// run.DefaultAttempts holds the default value on creation for the attempts field.
 	run.DefaultAttempts = runDescAttempts.Default.(int)
 	// runDescPrivacyLevel is the schema descriptor for privacy_level field.
-	runDescPrivacyLevel := runFields[34].Descriptor()
+	runDescPrivacyLevel := runFields[35].Descriptor()
 	// run.DefaultPrivacyLevel holds the default value on creation for the privacy_level field.
 	run.DefaultPrivacyLevel = runDescPrivacyLevel.Default.(string)
 	// runDescWrites is the schema descriptor for writes field.
-	runDescWrites := runFields[35].Descriptor()
+	runDescWrites := runFields[36].Descriptor()
 	// run.DefaultWrites holds the default value on creation for the writes field.
 	run.DefaultWrites = runDescWrites.Default.(int)
 	// runDescNextSeq is the schema descriptor for next_seq field.
-	runDescNextSeq := runFields[36].Descriptor()
+	runDescNextSeq := runFields[37].Descriptor()
 	// run.DefaultNextSeq holds the default value on creation for the next_seq field.
 	run.DefaultNextSeq = runDescNextSeq.Default.(int)
 	runeventFields := schema.RunEvent{}.Fields()

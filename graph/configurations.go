@@ -17,6 +17,7 @@ func toConfiguration(c library.Configuration) *model.Configuration {
 		SnippetsInCallerSystemMessage: c.SnippetsInCallerSystemPrompt, MaxIterations: positive(c.MaxIterations),
 		AllowedUserIds: userKind.ids(c.AllowedUserIDs), Revision: c.Revision, CreatedAt: c.CreatedAt, Domain: c,
 		MaxOutputTokens: positive(c.MaxOutputTokens), Price: toPrice(c.Price), Fallbacks: toFallbacks(c.Fallbacks),
+		ApprovalExpiryHours: positive(c.ApprovalExpiryHours),
 	}
 }
 
@@ -68,6 +69,7 @@ func configurationUpdate(in model.UpdateConfigurationInput) (library.Configurati
 		ID: id, Revision: in.Revision, Name: in.Name, ProviderID: provider, Model: in.Model, SystemPrompt: in.SystemPrompt,
 		RequireSecondApprover: in.RequireSecondApprover, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemMessage,
 		ContextWindow: orZero(in.ContextWindow.ValueOK()), MaxIterations: orZero(in.MaxIterations.ValueOK()),
+		ApprovalExpiryHours: orZero(in.ApprovalExpiryHours.ValueOK()),
 	}
 	out.MaxOutputTokens = orZero(in.MaxOutputTokens.ValueOK())
 	if price, set := in.Price.ValueOK(); set {

@@ -47,6 +47,7 @@ func (r *mutationResolver) CreateConfiguration(ctx context.Context, input model.
 		AllowedToolGroups: toGroups(input.AllowedToolGroups), RequireSecondApprover: input.RequireSecondApprover,
 		SnippetIDs: snippets, SnippetsInCallerSystemPrompt: input.SnippetsInCallerSystemMessage, MaxIterations: number(input.MaxIterations), AllowedUserIDs: users,
 		MaxOutputTokens: number(input.MaxOutputTokens), Price: fromPrice(input.Price), Fallbacks: fallbacks,
+		ApprovalExpiryHours: number(input.ApprovalExpiryHours),
 	})
 	refusal, err := asData(err)
 	if err != nil {

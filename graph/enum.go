@@ -101,14 +101,14 @@ var (
 	runOutcomes = mapping[model.RunOutcome](run.OutcomeCompleted, run.OutcomeAwaitingApproval, run.OutcomeAwaitingInput, run.OutcomeSuspendFailed,
 		run.OutcomeGuardrailBlocked, run.OutcomeGuardrailApprovalRequired, run.OutcomeFailed, run.OutcomeCancelled, run.OutcomeRequeued, run.OutcomeLeaseLost)
 	runReasons = mapping[model.TerminationReason](run.ReasonCompleted, run.ReasonMaxIterations, run.ReasonBudgetExhausted, run.ReasonPolicyDenied,
-		run.ReasonApprovalDenied, run.ReasonProviderFailed, run.ReasonCancelled, run.ReasonRetriesExhausted, run.ReasonNotRetryable,
+		run.ReasonApprovalDenied, run.ReasonApprovalExpired, run.ReasonProviderFailed, run.ReasonCancelled, run.ReasonRetriesExhausted, run.ReasonNotRetryable,
 		run.ReasonContextTruncated, run.ReasonInstructionWithdrawn, run.ReasonSecondApproverRequired, run.ReasonSuspendFailed,
 		run.ReasonGuardrailBlocked, run.ReasonGuardrailApproval)
 	pinWays     = mapping[model.RunPinWay](run.WayAlways, run.WayInvoked, run.WayForced, run.WayLoaded)
 	noticeCodes = mapping[model.RunNoticeCode](run.NoticeIntegritySkipped, run.NoticeDroppedForSize, run.NoticeProcessSkipped, run.NoticeInstructionGone,
 		run.NoticePreviewMoved, run.NoticeSecondApprover, run.NoticeGuardrailBlocked, run.NoticeGuardrailApproval, run.NoticeUnreadableProcess,
 		run.NoticePinDetached, run.NoticePinConfiguration, run.NoticeProcessEnded, run.NoticeRequeued, run.NoticeAnswerVoid,
-		run.NoticeToolChanged, run.NoticeNoChangeMade)
+		run.NoticeApprovalExpired, run.NoticeToolChanged, run.NoticeNoChangeMade)
 	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventDecision,
 		run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled)
 	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)

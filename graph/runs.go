@@ -160,6 +160,7 @@ func (r *Resolver) card(ctx context.Context, waiting agent.Run) (*agent.Card, er
 
 func toPendingDecision(c *agent.Card) *model.PendingDecision {
 	out := &model.PendingDecision{
+		ExpiresAt:  c.ExpiresAt,
 		TurnDigest: c.TurnDigest, IsProcess: c.IsProcess, Answers: cardAnswers.outs(c.Answers), Calls: make([]*model.PendingCall, len(c.Calls)),
 	}
 	for i, call := range c.Calls {

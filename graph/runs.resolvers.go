@@ -167,7 +167,7 @@ func (r *runResolver) PendingInput(ctx context.Context, obj *model.Run) (*model.
 	if err != nil || card == nil || card.Input == nil {
 		return nil, err
 	}
-	return &model.PendingInput{TurnDigest: card.TurnDigest, Tool: card.Input.Tool, Schema: card.Input.Schema}, nil
+	return &model.PendingInput{TurnDigest: card.TurnDigest, Tool: card.Input.Tool, Schema: card.Input.Schema, ExpiresAt: card.ExpiresAt}, nil
 }
 
 func (r *runResolver) Events(ctx context.Context, obj *model.Run, first *int, after *string, afterSequence *int) (*model.RunEventConnection, error) {

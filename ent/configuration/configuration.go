@@ -32,6 +32,8 @@ const (
 	FieldSnippetIds = "snippet_ids"
 	// FieldMaxIterations holds the string denoting the max_iterations field in the database.
 	FieldMaxIterations = "max_iterations"
+	// FieldApprovalExpiryHours holds the string denoting the approval_expiry_hours field in the database.
+	FieldApprovalExpiryHours = "approval_expiry_hours"
 	// FieldAllowedUserIds holds the string denoting the allowed_user_ids field in the database.
 	FieldAllowedUserIds = "allowed_user_ids"
 	// FieldMaxOutputTokens holds the string denoting the max_output_tokens field in the database.
@@ -72,6 +74,7 @@ var Columns = []string{
 	FieldSnippetsInCallerSystemMessage,
 	FieldSnippetIds,
 	FieldMaxIterations,
+	FieldApprovalExpiryHours,
 	FieldAllowedUserIds,
 	FieldMaxOutputTokens,
 	FieldPrice,
@@ -102,6 +105,8 @@ var (
 	DefaultSnippetsInCallerSystemMessage bool
 	// DefaultMaxIterations holds the default value on creation for the "max_iterations" field.
 	DefaultMaxIterations int
+	// DefaultApprovalExpiryHours holds the default value on creation for the "approval_expiry_hours" field.
+	DefaultApprovalExpiryHours int
 	// DefaultMaxOutputTokens holds the default value on creation for the "max_output_tokens" field.
 	DefaultMaxOutputTokens int
 	// DefaultRevision holds the default value on creation for the "revision" field.
@@ -166,6 +171,11 @@ func BySnippetIds(opts ...sql.OrderTermOption) OrderOption {
 // ByMaxIterations orders the results by the max_iterations field.
 func ByMaxIterations(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMaxIterations, opts...).ToFunc()
+}
+
+// ByApprovalExpiryHours orders the results by the approval_expiry_hours field.
+func ByApprovalExpiryHours(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldApprovalExpiryHours, opts...).ToFunc()
 }
 
 // ByAllowedUserIds orders the results by the allowed_user_ids field.

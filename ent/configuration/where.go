@@ -106,6 +106,11 @@ func MaxIterations(v int) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldMaxIterations, v))
 }
 
+// ApprovalExpiryHours applies equality check predicate on the "approval_expiry_hours" field. It's identical to ApprovalExpiryHoursEQ.
+func ApprovalExpiryHours(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldApprovalExpiryHours, v))
+}
+
 // AllowedUserIds applies equality check predicate on the "allowed_user_ids" field. It's identical to AllowedUserIdsEQ.
 func AllowedUserIds(v string) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldAllowedUserIds, v))
@@ -604,6 +609,46 @@ func MaxIterationsLT(v int) predicate.Configuration {
 // MaxIterationsLTE applies the LTE predicate on the "max_iterations" field.
 func MaxIterationsLTE(v int) predicate.Configuration {
 	return predicate.Configuration(sql.FieldLTE(FieldMaxIterations, v))
+}
+
+// ApprovalExpiryHoursEQ applies the EQ predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursEQ(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldApprovalExpiryHours, v))
+}
+
+// ApprovalExpiryHoursNEQ applies the NEQ predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursNEQ(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNEQ(FieldApprovalExpiryHours, v))
+}
+
+// ApprovalExpiryHoursIn applies the In predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursIn(vs ...int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldIn(FieldApprovalExpiryHours, vs...))
+}
+
+// ApprovalExpiryHoursNotIn applies the NotIn predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursNotIn(vs ...int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNotIn(FieldApprovalExpiryHours, vs...))
+}
+
+// ApprovalExpiryHoursGT applies the GT predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursGT(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGT(FieldApprovalExpiryHours, v))
+}
+
+// ApprovalExpiryHoursGTE applies the GTE predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursGTE(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldGTE(FieldApprovalExpiryHours, v))
+}
+
+// ApprovalExpiryHoursLT applies the LT predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursLT(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLT(FieldApprovalExpiryHours, v))
+}
+
+// ApprovalExpiryHoursLTE applies the LTE predicate on the "approval_expiry_hours" field.
+func ApprovalExpiryHoursLTE(v int) predicate.Configuration {
+	return predicate.Configuration(sql.FieldLTE(FieldApprovalExpiryHours, v))
 }
 
 // AllowedUserIdsEQ applies the EQ predicate on the "allowed_user_ids" field.

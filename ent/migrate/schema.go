@@ -253,6 +253,7 @@ var (
 		{Name: "snippets_in_caller_system_message", Type: field.TypeBool, Default: false},
 		{Name: "snippet_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "max_iterations", Type: field.TypeInt, Default: 0},
+		{Name: "approval_expiry_hours", Type: field.TypeInt, Default: 0},
 		{Name: "allowed_user_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "max_output_tokens", Type: field.TypeInt, Default: 0},
 		{Name: "price", Type: field.TypeString, Nullable: true, Size: 2147483647},
@@ -270,7 +271,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "configurations_providers_provider",
-				Columns:    []*schema.Column{ConfigurationsColumns[17]},
+				Columns:    []*schema.Column{ConfigurationsColumns[18]},
 				RefColumns: []*schema.Column{ProvidersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -279,7 +280,7 @@ var (
 			{
 				Name:    "configuration_provider_id",
 				Unique:  false,
-				Columns: []*schema.Column{ConfigurationsColumns[17]},
+				Columns: []*schema.Column{ConfigurationsColumns[18]},
 			},
 		},
 	}
@@ -674,6 +675,7 @@ var (
 		{Name: "state", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "last_input", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "lease_owner", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "expires_at", Type: field.TypeTime, Nullable: true},
 		{Name: "lease_until", Type: field.TypeTime, Nullable: true},
 		{Name: "attempts", Type: field.TypeInt, Default: 0},
 		{Name: "not_before", Type: field.TypeTime, Nullable: true},
@@ -696,13 +698,13 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "runs_users_initiator",
-				Columns:    []*schema.Column{RunsColumns[38]},
+				Columns:    []*schema.Column{RunsColumns[39]},
 				RefColumns: []*schema.Column{UsersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
 			{
 				Symbol:     "runs_configurations_configuration",
-				Columns:    []*schema.Column{RunsColumns[39]},
+				Columns:    []*schema.Column{RunsColumns[40]},
 				RefColumns: []*schema.Column{ConfigurationsColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -711,17 +713,17 @@ var (
 			{
 				Name:    "run_status_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[1], RunsColumns[35], RunsColumns[0]},
+				Columns: []*schema.Column{RunsColumns[1], RunsColumns[36], RunsColumns[0]},
 			},
 			{
 				Name:    "run_initiator_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[38]},
+				Columns: []*schema.Column{RunsColumns[39]},
 			},
 			{
 				Name:    "run_configuration_id",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[39]},
+				Columns: []*schema.Column{RunsColumns[40]},
 			},
 			{
 				Name:    "run_invoked_skill_id",
@@ -731,12 +733,17 @@ var (
 			{
 				Name:    "run_lease_until",
 				Unique:  false,
+				Columns: []*schema.Column{RunsColumns[28]},
+			},
+			{
+				Name:    "run_expires_at",
+				Unique:  false,
 				Columns: []*schema.Column{RunsColumns[27]},
 			},
 			{
 				Name:    "run_finished_at",
 				Unique:  false,
-				Columns: []*schema.Column{RunsColumns[37]},
+				Columns: []*schema.Column{RunsColumns[38]},
 			},
 		},
 	}
@@ -1345,7 +1352,7 @@ func init() {
 		"runs_outcome":            "outcome IN ('', 'completed', 'awaiting_approval', 'awaiting_input', 'suspend_failed', 'guardrail_blocked', 'guardrail_approval_required', 'failed', 'cancelled', 'requeued', 'lease_lost')",
 		"runs_privacy_level":      "privacy_level IN ('none', 'metadata', 'redacted', 'full')",
 		"runs_status":             "status IN ('queued', 'running', 'waiting_for_approval', 'waiting_for_input', 'completed', 'failed', 'cancelled')",
-		"runs_termination_reason": "termination_reason IN ('', 'completed', 'max_iterations', 'budget_exhausted', 'policy_denied', 'approval_denied', 'provider_failed', 'cancelled', 'retries_exhausted', 'not_retryable', 'context_truncated', 'instruction_withdrawn', 'second_approver_required', 'suspend_failed', 'guardrail_blocked', 'guardrail_approval_required')",
+		"runs_termination_reason": "termination_reason IN ('', 'completed', 'max_iterations', 'budget_exhausted', 'policy_denied', 'approval_denied', 'approval_expired', 'provider_failed', 'cancelled', 'retries_exhausted', 'not_retryable', 'context_truncated', 'instruction_withdrawn', 'second_approver_required', 'suspend_failed', 'guardrail_blocked', 'guardrail_approval_required')",
 	}
 	RunContentsTable.ForeignKeys[0].RefTable = RunsTable
 	RunContentsTable.Annotation = &entsql.Annotation{

@@ -68,6 +68,8 @@ const (
 	FieldLastInput = "last_input"
 	// FieldLeaseOwner holds the string denoting the lease_owner field in the database.
 	FieldLeaseOwner = "lease_owner"
+	// FieldExpiresAt holds the string denoting the expires_at field in the database.
+	FieldExpiresAt = "expires_at"
 	// FieldLeaseUntil holds the string denoting the lease_until field in the database.
 	FieldLeaseUntil = "lease_until"
 	// FieldAttempts holds the string denoting the attempts field in the database.
@@ -143,6 +145,7 @@ var Columns = []string{
 	FieldState,
 	FieldLastInput,
 	FieldLeaseOwner,
+	FieldExpiresAt,
 	FieldLeaseUntil,
 	FieldAttempts,
 	FieldNotBefore,
@@ -333,6 +336,11 @@ func ByLastInput(opts ...sql.OrderTermOption) OrderOption {
 // ByLeaseOwner orders the results by the lease_owner field.
 func ByLeaseOwner(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLeaseOwner, opts...).ToFunc()
+}
+
+// ByExpiresAt orders the results by the expires_at field.
+func ByExpiresAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldExpiresAt, opts...).ToFunc()
 }
 
 // ByLeaseUntil orders the results by the lease_until field.

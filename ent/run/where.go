@@ -196,6 +196,11 @@ func LeaseOwner(v string) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldLeaseOwner, v))
 }
 
+// ExpiresAt applies equality check predicate on the "expires_at" field. It's identical to ExpiresAtEQ.
+func ExpiresAt(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldExpiresAt, v))
+}
+
 // LeaseUntil applies equality check predicate on the "lease_until" field. It's identical to LeaseUntilEQ.
 func LeaseUntil(v time.Time) predicate.Run {
 	return predicate.Run(sql.FieldEQ(FieldLeaseUntil, v))
@@ -1974,6 +1979,56 @@ func LeaseOwnerEqualFold(v string) predicate.Run {
 // LeaseOwnerContainsFold applies the ContainsFold predicate on the "lease_owner" field.
 func LeaseOwnerContainsFold(v string) predicate.Run {
 	return predicate.Run(sql.FieldContainsFold(FieldLeaseOwner, v))
+}
+
+// ExpiresAtEQ applies the EQ predicate on the "expires_at" field.
+func ExpiresAtEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldEQ(FieldExpiresAt, v))
+}
+
+// ExpiresAtNEQ applies the NEQ predicate on the "expires_at" field.
+func ExpiresAtNEQ(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNEQ(FieldExpiresAt, v))
+}
+
+// ExpiresAtIn applies the In predicate on the "expires_at" field.
+func ExpiresAtIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldIn(FieldExpiresAt, vs...))
+}
+
+// ExpiresAtNotIn applies the NotIn predicate on the "expires_at" field.
+func ExpiresAtNotIn(vs ...time.Time) predicate.Run {
+	return predicate.Run(sql.FieldNotIn(FieldExpiresAt, vs...))
+}
+
+// ExpiresAtGT applies the GT predicate on the "expires_at" field.
+func ExpiresAtGT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGT(FieldExpiresAt, v))
+}
+
+// ExpiresAtGTE applies the GTE predicate on the "expires_at" field.
+func ExpiresAtGTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldGTE(FieldExpiresAt, v))
+}
+
+// ExpiresAtLT applies the LT predicate on the "expires_at" field.
+func ExpiresAtLT(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLT(FieldExpiresAt, v))
+}
+
+// ExpiresAtLTE applies the LTE predicate on the "expires_at" field.
+func ExpiresAtLTE(v time.Time) predicate.Run {
+	return predicate.Run(sql.FieldLTE(FieldExpiresAt, v))
+}
+
+// ExpiresAtIsNil applies the IsNil predicate on the "expires_at" field.
+func ExpiresAtIsNil() predicate.Run {
+	return predicate.Run(sql.FieldIsNull(FieldExpiresAt))
+}
+
+// ExpiresAtNotNil applies the NotNil predicate on the "expires_at" field.
+func ExpiresAtNotNil() predicate.Run {
+	return predicate.Run(sql.FieldNotNull(FieldExpiresAt))
 }
 
 // LeaseUntilEQ applies the EQ predicate on the "lease_until" field.

@@ -51,6 +51,7 @@ func (Configuration) Fields() []ent.Field {
 		flag("snippets_in_caller_system_message", "RULES N2"),
 		maybe("snippet_ids", "JSON list, in the order in which they join (RULES N5)"),
 		number("max_iterations", "0 leaves it to the settings"),
+		number("approval_expiry_hours", "0 leaves it to the settings"),
 		maybe("allowed_user_ids", "JSON list; empty allows every person (RULES I6)"),
 		number("max_output_tokens", "of one answer; 0 leaves it to the runtime (RULES B1)"),
 		maybe("price", "JSON, in millionths a million tokens; null is unknown"),

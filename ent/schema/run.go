@@ -45,6 +45,7 @@ func (Run) Fields() []ent.Field {
 		sealed("state", "what a suspended run needs to go on, until it settles (RULES R16)"),
 		sealed("last_input", "JSON: who answered which question last, and a digest of what they gave, for whoever sends it twice"),
 		maybe("lease_owner", "which worker executes the segment (RULES R6)"),
+		maybeMoment("expires_at", "of the last suspension: after this nobody may answer it any more"),
 		maybeMoment("lease_until", "after this the segment is lost"),
 		number("attempts", "how often its segment was begun again (RULES R8)"),
 		maybeMoment("not_before", "a requeued run is not picked up before this"),
@@ -76,6 +77,7 @@ func (Run) Indexes() []ent.Index {
 		index.Fields("configuration_id"),
 		index.Fields("invoked_skill_id"),
 		index.Fields("lease_until"),
+		index.Fields("expires_at"),
 		index.Fields("finished_at"),
 	}
 }
@@ -88,7 +90,7 @@ func (Run) Annotations() []schema.Annotation {
 			run.OutcomeSuspendFailed, run.OutcomeGuardrailBlocked, run.OutcomeGuardrailApprovalRequired,
 			run.OutcomeFailed, run.OutcomeCancelled, run.OutcomeRequeued, run.OutcomeLeaseLost),
 		enumOrNone("termination_reason", run.ReasonCompleted, run.ReasonMaxIterations, run.ReasonBudgetExhausted,
-			run.ReasonPolicyDenied, run.ReasonApprovalDenied, run.ReasonProviderFailed, run.ReasonCancelled,
+			run.ReasonPolicyDenied, run.ReasonApprovalDenied, run.ReasonApprovalExpired, run.ReasonProviderFailed, run.ReasonCancelled,
 			run.ReasonRetriesExhausted, run.ReasonNotRetryable, run.ReasonContextTruncated,
 			run.ReasonInstructionWithdrawn, run.ReasonSecondApproverRequired, run.ReasonSuspendFailed,
 			run.ReasonGuardrailBlocked, run.ReasonGuardrailApproval),

@@ -827,6 +827,29 @@ func (ec *executionContext) fieldContext_Configuration_maxIterations(_ context.C
 	return graphql.NewScalarFieldContext("Configuration", field, false, false, "Int")
 }
 
+func (ec *executionContext) _Configuration_approvalExpiryHours(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Configuration_approvalExpiryHours(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ApprovalExpiryHours, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Configuration_approvalExpiryHours(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Configuration", field, false, false, "Int")
+}
+
 func (ec *executionContext) _Configuration_allowedUserIds(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1711,7 +1734,7 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 		asMap["allowedUserIds"] = []any{}
 	}
 
-	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "approvalExpiryHours", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1809,6 +1832,13 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.MaxIterations = data
+		case "approvalExpiryHours":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("approvalExpiryHours"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ApprovalExpiryHours = data
 		case "allowedUserIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allowedUserIds"))
 			data, err := ec.unmarshalNID2ᚕstringᚄ(ctx, v)
@@ -2103,7 +2133,7 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "allowedUserIds", "idempotencyKey", "clientMutationId"}
+	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "approvalExpiryHours", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2215,6 +2245,13 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.MaxIterations = graphql.OmittableOf(data)
+		case "approvalExpiryHours":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("approvalExpiryHours"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ApprovalExpiryHours = graphql.OmittableOf(data)
 		case "allowedUserIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allowedUserIds"))
 			data, err := ec.unmarshalOID2ᚕstringᚄ(ctx, v)
@@ -2527,6 +2564,11 @@ func (ec *executionContext) _Configuration(ctx context.Context, sel ast.Selectio
 			}
 		case "maxIterations":
 			out.Values[i] = ec._Configuration_maxIterations(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "approvalExpiryHours":
+			out.Values[i] = ec._Configuration_approvalExpiryHours(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

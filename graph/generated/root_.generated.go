@@ -229,6 +229,7 @@ type ComplexityRoot struct {
 	Configuration struct {
 		AllowedToolGroups             func(childComplexity int) int
 		AllowedUserIds                func(childComplexity int) int
+		ApprovalExpiryHours           func(childComplexity int) int
 		Attachments                   func(childComplexity int, first *int, after *string, last *int, before *string) int
 		ContextWindow                 func(childComplexity int) int
 		CreatedAt                     func(childComplexity int) int
@@ -613,11 +614,13 @@ type ComplexityRoot struct {
 	PendingDecision struct {
 		Answers    func(childComplexity int) int
 		Calls      func(childComplexity int) int
+		ExpiresAt  func(childComplexity int) int
 		IsProcess  func(childComplexity int) int
 		TurnDigest func(childComplexity int) int
 	}
 
 	PendingInput struct {
+		ExpiresAt  func(childComplexity int) int
 		Schema     func(childComplexity int) int
 		Tool       func(childComplexity int) int
 		TurnDigest func(childComplexity int) int
@@ -2130,6 +2133,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Configuration.AllowedUserIds(childComplexity), true
+	case "Configuration.approvalExpiryHours":
+		if e.ComplexityRoot.Configuration.ApprovalExpiryHours == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Configuration.ApprovalExpiryHours(childComplexity), true
 	case "Configuration.attachments":
 		if e.ComplexityRoot.Configuration.Attachments == nil {
 			break
@@ -3890,6 +3899,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PendingDecision.Calls(childComplexity), true
+	case "PendingDecision.expiresAt":
+		if e.ComplexityRoot.PendingDecision.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PendingDecision.ExpiresAt(childComplexity), true
 	case "PendingDecision.isProcess":
 		if e.ComplexityRoot.PendingDecision.IsProcess == nil {
 			break
@@ -3903,6 +3918,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PendingDecision.TurnDigest(childComplexity), true
 
+	case "PendingInput.expiresAt":
+		if e.ComplexityRoot.PendingInput.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PendingInput.ExpiresAt(childComplexity), true
 	case "PendingInput.schema":
 		if e.ComplexityRoot.PendingInput.Schema == nil {
 			break
@@ -7951,6 +7972,8 @@ type Configuration implements Node {
   snippetsInCallerSystemMessage: Boolean!
   """The most model rounds a run makes in one go; null leaves it to the settings."""
   maxIterations: Int
+  """How many hours a run of it waits for a person; then it ends and nothing that waited is carried out. Null leaves it to the settings."""
+  approvalExpiryHours: Int
   """Who may use it; empty for everybody."""
   allowedUserIds: [ID!]!
   """The skills it offers, in their order."""
@@ -8106,6 +8129,8 @@ input CreateConfigurationInput {
   snippetsInCallerSystemMessage: Boolean! = false
   """The most model rounds a run makes in one go."""
   maxIterations: Int
+  """How many hours a run of it waits for a person; then it ends and nothing that waited is carried out."""
+  approvalExpiryHours: Int
   """Who may use it; empty for everybody."""
   allowedUserIds: [ID!]! = []
   """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
@@ -8156,6 +8181,8 @@ input UpdateConfigurationInput {
   snippetsInCallerSystemMessage: Boolean
   """The most model rounds a run makes in one go; null leaves it to the settings."""
   maxIterations: Int
+  """How many hours a run of it waits for a person; null leaves it to the settings. Runs that wait keep the time they were given."""
+  approvalExpiryHours: Int
   """Who may use it; empty for everybody."""
   allowedUserIds: [ID!]
   """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
@@ -9639,6 +9666,8 @@ enum TerminationReason {
   APPROVAL_DENIED
   """The model endpoint failed."""
   PROVIDER_FAILED
+  """Nobody answered what it waited with in time; nothing of that was carried out."""
+  APPROVAL_EXPIRED
   """Somebody ended it."""
   CANCELLED
   """It was picked up as often as it may."""
@@ -9759,6 +9788,8 @@ enum RunNoticeCode {
   TOOL_CHANGED
   """The turn of a conversation could write and wrote nothing."""
   NO_CHANGE_MADE
+  """Nobody answered in time; nothing that waited was carried out. The argument says until when there was time."""
+  APPROVAL_EXPIRED
 }
 
 """What a run consumed, as its provider reports it."""
@@ -9783,6 +9814,8 @@ type PendingDecision {
   answers: [CardAnswer!]!
   """The waiting calls, in order. One decision covers all."""
   calls: [PendingCall!]!
+  """Until when it may be answered; null when there is no such time."""
+  expiresAt: DateTime
 }
 
 """An answer to a card."""
@@ -9841,6 +9874,8 @@ type PendingInput {
   tool: String!
   """The JSON Schema of the values."""
   schema: JSON!
+  """Until when it may be answered; null when there is no such time."""
+  expiresAt: DateTime
 }
 
 """A step of a run."""
@@ -12134,6 +12169,8 @@ func (ec *executionContext) childFields_Configuration(ctx context.Context, field
 		return ec.fieldContext_Configuration_snippetsInCallerSystemMessage(ctx, field)
 	case "maxIterations":
 		return ec.fieldContext_Configuration_maxIterations(ctx, field)
+	case "approvalExpiryHours":
+		return ec.fieldContext_Configuration_approvalExpiryHours(ctx, field)
 	case "allowedUserIds":
 		return ec.fieldContext_Configuration_allowedUserIds(ctx, field)
 	case "attachments":
@@ -12616,6 +12653,8 @@ func (ec *executionContext) childFields_PendingDecision(ctx context.Context, fie
 		return ec.fieldContext_PendingDecision_answers(ctx, field)
 	case "calls":
 		return ec.fieldContext_PendingDecision_calls(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_PendingDecision_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PendingDecision", field.Name)
 }
@@ -12628,6 +12667,8 @@ func (ec *executionContext) childFields_PendingInput(ctx context.Context, field 
 		return ec.fieldContext_PendingInput_tool(ctx, field)
 	case "schema":
 		return ec.fieldContext_PendingInput_schema(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_PendingInput_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PendingInput", field.Name)
 }

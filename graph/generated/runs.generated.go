@@ -2121,6 +2121,29 @@ func (ec *executionContext) fieldContext_PendingDecision_calls(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _PendingDecision_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.PendingDecision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PendingDecision_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PendingDecision_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PendingDecision", field, false, false, "DateTime")
+}
+
 func (ec *executionContext) _PendingInput_turnDigest(ctx context.Context, field graphql.CollectedField, obj *model.PendingInput) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2188,6 +2211,29 @@ func (ec *executionContext) _PendingInput_schema(ctx context.Context, field grap
 }
 func (ec *executionContext) fieldContext_PendingInput_schema(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PendingInput", field, false, false, "JSON")
+}
+
+func (ec *executionContext) _PendingInput_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.PendingInput) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PendingInput_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PendingInput_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PendingInput", field, false, false, "DateTime")
 }
 
 func (ec *executionContext) _ProgressEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.ProgressEvent) (ret graphql.Marshaler) {
@@ -7158,6 +7204,11 @@ func (ec *executionContext) _PendingDecision(ctx context.Context, sel ast.Select
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "expiresAt":
+			out.Values[i] = ec._PendingDecision_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7199,6 +7250,11 @@ func (ec *executionContext) _PendingInput(ctx context.Context, sel ast.Selection
 		case "schema":
 			out.Values[i] = ec._PendingInput_schema(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expiresAt":
+			out.Values[i] = ec._PendingInput_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:

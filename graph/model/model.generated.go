@@ -454,6 +454,8 @@ type Configuration struct {
 	SnippetsInCallerSystemMessage bool `json:"snippetsInCallerSystemMessage"`
 	// The most model rounds a run makes in one go; null leaves it to the settings.
 	MaxIterations *int `json:"maxIterations"`
+	// How many hours a run of it waits for a person; then it ends and nothing that waited is carried out. Null leaves it to the settings.
+	ApprovalExpiryHours *int `json:"approvalExpiryHours"`
 	// Who may use it; empty for everybody.
 	AllowedUserIds []string `json:"allowedUserIds"`
 	// Counts the changes, from 1.
@@ -535,6 +537,8 @@ type CreateConfigurationInput struct {
 	SnippetsInCallerSystemMessage bool `json:"snippetsInCallerSystemMessage"`
 	// The most model rounds a run makes in one go.
 	MaxIterations *int `json:"maxIterations"`
+	// How many hours a run of it waits for a person; then it ends and nothing that waited is carried out.
+	ApprovalExpiryHours *int `json:"approvalExpiryHours"`
 	// Who may use it; empty for everybody.
 	AllowedUserIds []string `json:"allowedUserIds"`
 	// One effect for one key, however often the mutation is sent; see `Mutation`.
@@ -1373,6 +1377,8 @@ type PendingDecision struct {
 	Answers []CardAnswer `json:"answers"`
 	// The waiting calls, in order. One decision covers all.
 	Calls []*PendingCall `json:"calls"`
+	// Until when it may be answered; null when there is no such time.
+	ExpiresAt *time.Time `json:"expiresAt"`
 }
 
 // A question that waits for input.
@@ -1383,6 +1389,8 @@ type PendingInput struct {
 	Tool string `json:"tool"`
 	// The JSON Schema of the values.
 	Schema json.RawMessage `json:"schema"`
+	// Until when it may be answered; null when there is no such time.
+	ExpiresAt *time.Time `json:"expiresAt"`
 }
 
 // The run before follows a process and has not ended.
@@ -2882,6 +2890,8 @@ type UpdateConfigurationInput struct {
 	SnippetsInCallerSystemMessage *bool `json:"snippetsInCallerSystemMessage"`
 	// The most model rounds a run makes in one go; null leaves it to the settings.
 	MaxIterations graphql.Omittable[*int] `json:"maxIterations"`
+	// How many hours a run of it waits for a person; null leaves it to the settings. Runs that wait keep the time they were given.
+	ApprovalExpiryHours graphql.Omittable[*int] `json:"approvalExpiryHours"`
 	// Who may use it; empty for everybody.
 	AllowedUserIds []string `json:"allowedUserIds"`
 	// One effect for one key, however often the mutation is sent; see `Mutation`.
@@ -4188,6 +4198,8 @@ const (
 	RunNoticeCodeToolChanged RunNoticeCode = "TOOL_CHANGED"
 	// The turn of a conversation could write and wrote nothing.
 	RunNoticeCodeNoChangeMade RunNoticeCode = "NO_CHANGE_MADE"
+	// Nobody answered in time; nothing that waited was carried out. The argument says until when there was time.
+	RunNoticeCodeApprovalExpired RunNoticeCode = "APPROVAL_EXPIRED"
 )
 
 var AllRunNoticeCode = []RunNoticeCode{
@@ -4207,11 +4219,12 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodeAnswerVoid,
 	RunNoticeCodeToolChanged,
 	RunNoticeCodeNoChangeMade,
+	RunNoticeCodeApprovalExpired,
 }
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeGuardrailBlocked, RunNoticeCodeGuardrailApprovalRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeGuardrailBlocked, RunNoticeCodeGuardrailApprovalRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade, RunNoticeCodeApprovalExpired:
 		return true
 	}
 	return false
@@ -4740,6 +4753,8 @@ const (
 	TerminationReasonApprovalDenied TerminationReason = "APPROVAL_DENIED"
 	// The model endpoint failed.
 	TerminationReasonProviderFailed TerminationReason = "PROVIDER_FAILED"
+	// Nobody answered what it waited with in time; nothing of that was carried out.
+	TerminationReasonApprovalExpired TerminationReason = "APPROVAL_EXPIRED"
 	// Somebody ended it.
 	TerminationReasonCancelled TerminationReason = "CANCELLED"
 	// It was picked up as often as it may.
@@ -4767,6 +4782,7 @@ var AllTerminationReason = []TerminationReason{
 	TerminationReasonPolicyDenied,
 	TerminationReasonApprovalDenied,
 	TerminationReasonProviderFailed,
+	TerminationReasonApprovalExpired,
 	TerminationReasonCancelled,
 	TerminationReasonRetriesExhausted,
 	TerminationReasonNotRetryable,
@@ -4780,7 +4796,7 @@ var AllTerminationReason = []TerminationReason{
 
 func (e TerminationReason) IsValid() bool {
 	switch e {
-	case TerminationReasonCompleted, TerminationReasonMaxIterations, TerminationReasonBudgetExhausted, TerminationReasonPolicyDenied, TerminationReasonApprovalDenied, TerminationReasonProviderFailed, TerminationReasonCancelled, TerminationReasonRetriesExhausted, TerminationReasonNotRetryable, TerminationReasonContextTruncated, TerminationReasonInstructionWithdrawn, TerminationReasonSecondApproverRequired, TerminationReasonSuspendFailed, TerminationReasonGuardrailBlocked, TerminationReasonGuardrailApprovalRequired:
+	case TerminationReasonCompleted, TerminationReasonMaxIterations, TerminationReasonBudgetExhausted, TerminationReasonPolicyDenied, TerminationReasonApprovalDenied, TerminationReasonProviderFailed, TerminationReasonApprovalExpired, TerminationReasonCancelled, TerminationReasonRetriesExhausted, TerminationReasonNotRetryable, TerminationReasonContextTruncated, TerminationReasonInstructionWithdrawn, TerminationReasonSecondApproverRequired, TerminationReasonSuspendFailed, TerminationReasonGuardrailBlocked, TerminationReasonGuardrailApprovalRequired:
 		return true
 	}
 	return false

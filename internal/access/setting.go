@@ -48,6 +48,7 @@ const (
 	guardrails            = "guardrails"
 	maxIterations         = "agent.maxIterations"
 	leaseSeconds          = "agent.leaseSeconds"
+	approvalExpiryHours   = "agent.approvalExpiryHours"
 	privacyLevel          = "privacy.level"
 	auditDays             = "retention.auditDays"
 	runDays               = "retention.runDays"
@@ -67,6 +68,10 @@ var (
 
 // catalogue is every setting there is, by name.
 var catalogue = []Setting{
+	{
+		Name: approvalExpiryHours, Kind: IntegerSetting, Default: "0", Min: 0, Max: 87600, Unit: "hours",
+		Description: "How long a run waits for a person when its configuration does not say; then it ends and nothing that waited is carried out. 0 is for ever.",
+	},
 	{
 		Name: defaultMaxIterations, Kind: IntegerSetting, Default: "5", Min: 1, Max: 1000, Unit: "rounds",
 		Description: "How many rounds of model and tools a run gets when neither its caller nor its configuration says.",
@@ -224,6 +229,7 @@ func (l layers) values() Values {
 		BundleBinding:         l.read(bundleBinding) == "true",
 		DefaultMaxIterations:  min(l.integer(defaultMaxIterations), ceiling),
 		MaxIterations:         ceiling,
+		ApprovalExpiryHours:   l.integer(approvalExpiryHours),
 		Lease:                 l.seconds(leaseSeconds),
 		DrainTimeout:          l.seconds(drainTimeout),
 		RunWait:               l.seconds(runWait),

@@ -27,6 +27,7 @@ type Values struct {
 	MaxIterations         int
 	Lease                 time.Duration
 	RunWait               time.Duration
+	ApprovalExpiryHours   int // 0 is for ever
 	DrainTimeout          time.Duration
 	SyncMaxFiles          int
 	SyncMax               time.Duration

@@ -59,15 +59,20 @@ func (a *Agent) cancel(ctx context.Context, by actor.Actor, r Run, t run.Transit
 // cancelling is the change that cancels a run, unless it has left the statuses that the
 // transition starts from.
 func (a *Agent) cancelling(by actor.Actor, r Run, t run.Transition) change.Change {
-	ending, now := run.Endings[run.ReasonCancelled], a.World.Now()
-	settled, entry := a.ended(by, r.ID, run.ReasonCancelled)
+	return a.withdrawing(by, r, t, run.ReasonCancelled)
+}
+
+// withdrawing is the change that ends a run from outside, for a reason.
+func (a *Agent) withdrawing(by actor.Actor, r Run, t run.Transition, reason run.Reason) change.Change {
+	ending, now := run.Endings[reason], a.World.Now()
+	settled, entry := a.ended(by, r.ID, reason)
 	return change.Change{
 		Deletes: []change.Delete{textGone(r.ID)},
 		Updates: []change.Update{{
 			Table: runsTable, ID: r.ID,
 			If: []change.Value{runStatus.In(t.From...)},
 			Set: []change.Value{
-				runStatus.To(ending.Status), runOutcome.To(ending.Outcome), runReason.To(run.ReasonCancelled),
+				runStatus.To(ending.Status), runOutcome.To(ending.Outcome), runReason.To(reason),
 				runTurnDigest.To(""), runRequest.Null(), runState.Null(),
 				runLeaseOwner.To(""), runLeaseUntil.Null(), runFinishedAt.To(now),
 			},

@@ -53,6 +53,7 @@ var (
 	runRequest       = change.Sealed(runsTable, "request")
 	runState         = change.Sealed(runsTable, "state")
 	runLastInput     = change.Sealed(runsTable, "last_input")
+	runExpiresAt     = change.Time(runsTable, "expires_at")
 	runLeaseOwner    = change.Text[string](runsTable, "lease_owner")
 	runLeaseUntil    = change.Time(runsTable, "lease_until")
 	runAttempts      = change.Int(runsTable, "attempts")

@@ -60,6 +60,9 @@ func (a *Agent) Decide(ctx context.Context, by actor.Actor, d Decision) (Run, er
 	if done, err := a.repeated(ctx, v); done || err != nil {
 		return r, a.auditDecisionRefusal(ctx, v, err)
 	}
+	if err := a.inTime(v.run); err != nil {
+		return Run{}, a.auditDecisionRefusal(ctx, v, err)
+	}
 	for _, check := range decisionChecks {
 		err := check(ctx, a, v)
 		if overtaken, reread := a.overtaken(ctx, v, err); overtaken || reread != nil {

@@ -53,6 +53,9 @@ func (a *Agent) SubmitInput(ctx context.Context, by actor.Actor, in Input) (Run,
 	if r.Status != run.WaitingForInput {
 		return Run{}, a.auditDecisionRefusal(ctx, v, fault.Refuse(fault.NotWaiting, "the run does not wait for input; it is %s", r.Status))
 	}
+	if err := a.inTime(r); err != nil {
+		return Run{}, a.auditDecisionRefusal(ctx, v, err)
+	}
 	for _, check := range inputChecks {
 		err := check(ctx, a, v)
 		if overtaken, reread := a.overtaken(ctx, v, err); overtaken || reread != nil {

@@ -17,6 +17,7 @@ var noticeTexts = map[run.NoticeCode]string{
 	run.NoticePinDetached:       "%s is not attached any more; the conversation goes on without it.",
 	run.NoticePinConfiguration:  "%s stays behind with the configuration that it was used with.",
 	run.NoticeAnswerVoid:        "The answer that was given does not count any more: %s.",
+	run.NoticeApprovalExpired:   "Nobody answered by %s; nothing that waited was carried out.",
 	run.NoticeRequeued:          "The worker that executed the run is gone; it is tried again (%s of %s).",
 	run.NoticeProcessEnded:      "The process %s has ended.",
 	run.NoticeToolChanged:       "%s is not as it was reviewed any more; it is blocked until an administrator has looked at it.",

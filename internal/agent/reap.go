@@ -29,10 +29,18 @@ func (a *Agent) reap(ctx context.Context) {
 		}
 		return
 	}
+	a.each(ctx, ids, "taking care of a lost run failed", func(r Run) error {
+		_, err := a.rescue(ctx, r, false)
+		return err
+	})
+}
+
+// each takes care of runs. One that cannot be read is kept for its operator.
+func (a *Agent) each(ctx context.Context, ids []uuid.UUID, failure string, care func(Run) error) {
 	for _, id := range ids {
 		r, err := a.Store.Run(ctx, id)
 		if err == nil {
-			_, err = a.rescue(ctx, r, false)
+			err = care(r)
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -40,7 +48,7 @@ func (a *Agent) reap(ctx context.Context) {
 		case errors.Is(err, ErrUnreadable) && a.unreadable[id]: // kept for its operator, said once
 		default:
 			a.unreadable[id] = errors.Is(err, ErrUnreadable)
-			a.Log.Error("taking care of a lost run failed", slog.String("run", id.String()), slog.Any("error", err))
+			a.Log.Error(failure, slog.String("run", id.String()), slog.Any("error", err))
 		}
 	}
 }

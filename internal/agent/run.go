@@ -47,7 +47,8 @@ type Run struct {
 	MaxIterations  int // the caller's cap, 0 when none; clamped whenever it is used
 	// Suspension counts suspensions: the number of the pending one while the run waits.
 	Suspension int
-	TurnDigest string // of the pending calls, empty unless the run waits
+	TurnDigest string     // of the pending calls, empty unless the run waits
+	ExpiresAt  *time.Time // until when what it waits with may be answered; nil for ever
 	LeaseOwner string
 	LeaseUntil *time.Time
 	Attempts   int // how often the present segment was begun again
@@ -190,6 +191,9 @@ type Store interface {
 	Queued(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error)
 	// Lost lists running runs whose lease ended before a time, the longest lost first.
 	Lost(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
+	// Expired lists runs that wait for a person until a time before the given one, the
+	// longest expired first.
+	Expired(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
 	// Segment lists the events of a run's present segment: the start, decision or input
 	// that it began with, and those after it.
 	Segment(ctx context.Context, id uuid.UUID) ([]run.Event, error)

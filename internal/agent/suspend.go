@@ -45,8 +45,12 @@ func (s *segment) park(ctx context.Context, t run.Transition, state State) error
 	if t.To == run.WaitingForInput {
 		outcome = run.OutcomeAwaitingInput
 	}
+	expires, err := s.expiry(ctx)
+	if err != nil {
+		return err
+	}
 	set := []change.Value{
-		runStatus.To(t.To), runOutcome.To(outcome), runSuspension.To(state.Suspension), runTurnDigest.To(digest),
+		runExpiresAt.Maybe(expires), runStatus.To(t.To), runOutcome.To(outcome), runSuspension.To(state.Suspension), runTurnDigest.To(digest),
 		runState.To(stored), runNotices.To(orEmpty(s.notices)), runUsage.To(s.usage),
 		runLeaseOwner.To(""), runLeaseUntil.Null(),
 	}

@@ -55,6 +55,8 @@ func (a *Agent) Inbox(ctx context.Context, by actor.Actor, page Page) ([]Run, er
 
 // Card is what a waiting run shows to one viewer.
 type Card struct {
+	// ExpiresAt is until when it may be answered; nil when there is no such time.
+	ExpiresAt  *time.Time
 	TurnDigest string
 	IsProcess  bool
 	Answers    []Answer // what this viewer may answer; empty when they may only look
@@ -101,7 +103,7 @@ func (a *Agent) ConversationCard(ctx context.Context, by actor.Actor, r Run) (*C
 	}
 	_, process := r.Pins.Process()
 	v := &verdict{by: by, run: r, state: state}
-	card := &Card{TurnDigest: r.TurnDigest, IsProcess: process}
+	card := &Card{TurnDigest: r.TurnDigest, IsProcess: process, ExpiresAt: r.ExpiresAt}
 	if r.Status == run.WaitingForInput {
 		card.Input = &CardInput{Tool: state.Pending[0].Call.Tool, Schema: state.Schema}
 		return card, nil

@@ -29,6 +29,7 @@ func (a *Agent) Work(ctx context.Context) {
 	defer heal.Stop()
 	for ctx.Err() == nil {
 		a.reap(ctx)
+		a.expire(ctx)
 		a.pickUp(ctx)
 		select {
 		case <-rings:

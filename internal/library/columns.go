@@ -142,6 +142,7 @@ var (
 	configurationSnippets   = change.Bool(configurationsTable, "snippets_in_caller_system_message")
 	configurationSnippetIDs = change.JSON[[]uuid.UUID](configurationsTable, "snippet_ids")
 	configurationMaxRounds  = change.Int(configurationsTable, "max_iterations")
+	configurationExpiry     = change.Int(configurationsTable, "approval_expiry_hours")
 	configurationUsers      = change.JSON[[]uuid.UUID](configurationsTable, "allowed_user_ids")
 	configurationMaxOutput  = change.Int(configurationsTable, "max_output_tokens")
 	configurationPrice      = change.JSON[*Price](configurationsTable, "price")

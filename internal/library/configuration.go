@@ -27,6 +27,7 @@ type Configuration struct {
 	SnippetIDs                   []uuid.UUID // in the order in which they join (RULES N5)
 	SnippetsInCallerSystemPrompt bool        // RULES N2
 	MaxIterations                int         // 0 leaves it to the settings
+	ApprovalExpiryHours          int         // 0 leaves it to the settings
 	AllowedUserIDs               []uuid.UUID
 	Revision                     int
 	Arrangement                  int // counts the changes of what it offers

@@ -29,6 +29,7 @@ type NewConfiguration struct {
 	SnippetIDs                   []uuid.UUID // in order, each once (RULES N5)
 	SnippetsInCallerSystemPrompt bool
 	MaxIterations                int // below 1 leaves it to the settings (RULES R9)
+	ApprovalExpiryHours          int // below 1 leaves it to the settings
 	AllowedUserIDs               []uuid.UUID
 }
 
@@ -43,6 +44,7 @@ func (l *Library) CreateConfiguration(ctx context.Context, by actor.Actor, in Ne
 		SnippetIDs: in.SnippetIDs, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemPrompt, MaxIterations: in.MaxIterations,
 		AllowedUserIDs: in.AllowedUserIDs, Revision: 1, CreatedAt: l.World.Now(),
 		MaxOutputTokens: in.MaxOutputTokens, Price: in.Price, Fallbacks: in.Fallbacks,
+		ApprovalExpiryHours: in.ApprovalExpiryHours,
 	}
 	if err := l.checkConfiguration(ctx, &c); err != nil {
 		return Configuration{}, err
@@ -68,6 +70,7 @@ func configurationColumns(c Configuration) []change.Value {
 		configurationFourEyes.To(c.RequireSecondApprover), configurationSnippets.To(c.SnippetsInCallerSystemPrompt),
 		configurationSnippetIDs.To(c.SnippetIDs), configurationMaxRounds.To(c.MaxIterations), configurationUsers.To(c.AllowedUserIDs),
 		configurationMaxOutput.To(c.MaxOutputTokens), configurationPrice.To(c.Price), configurationFallbacks.To(c.Fallbacks),
+		configurationExpiry.To(c.ApprovalExpiryHours),
 	}
 }
 
@@ -93,6 +96,7 @@ type ConfigurationUpdate struct {
 	SnippetIDs                   *[]uuid.UUID
 	SnippetsInCallerSystemPrompt *bool
 	MaxIterations                *int
+	ApprovalExpiryHours          *int
 	AllowedUserIDs               *[]uuid.UUID
 }
 
@@ -152,6 +156,7 @@ func (in ConfigurationUpdate) applied(c Configuration) Configuration {
 	set(&c.SnippetIDs, in.SnippetIDs)
 	set(&c.SnippetsInCallerSystemPrompt, in.SnippetsInCallerSystemPrompt)
 	set(&c.MaxIterations, in.MaxIterations)
+	set(&c.ApprovalExpiryHours, in.ApprovalExpiryHours)
 	set(&c.AllowedUserIDs, in.AllowedUserIDs)
 	return c
 }
@@ -182,7 +187,10 @@ func idTexts(ids []uuid.UUID) []string {
 
 var toolGroups = []tool.Group{tool.GroupContentRead, tool.GroupContentWrite, tool.GroupProcess, tool.GroupRemote}
 
-const maxPrompt = 1 << 20 // bytes
+const (
+	maxPrompt      = 1 << 20 // bytes
+	maxExpiryHours = 87600   // ten years
+)
 
 // checkConfiguration refuses a configuration that no run could use.
 func (l *Library) checkConfiguration(ctx context.Context, c *Configuration) (err error) {
@@ -193,6 +201,9 @@ func (l *Library) checkConfiguration(ctx context.Context, c *Configuration) (err
 		return err
 	}
 	c.MaxIterations = max(c.MaxIterations, 0)
+	if c.ApprovalExpiryHours = max(c.ApprovalExpiryHours, 0); c.ApprovalExpiryHours > maxExpiryHours {
+		return fault.New(fault.BadInput, "approvalExpiryHours must not be above %d.", maxExpiryHours)
+	}
 	for _, g := range c.AllowedToolGroups {
 		if !slices.Contains(toolGroups, g) {
 			return fault.New(fault.BadInput, "allowedToolGroups must be among content_read, content_write, process and remote; %q is not.", clip(string(g), 60))

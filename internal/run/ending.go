@@ -27,6 +27,7 @@ const (
 	ReasonBudgetExhausted        Reason = "budget_exhausted"
 	ReasonPolicyDenied           Reason = "policy_denied"
 	ReasonApprovalDenied         Reason = "approval_denied"
+	ReasonApprovalExpired        Reason = "approval_expired"
 	ReasonProviderFailed         Reason = "provider_failed"
 	ReasonCancelled              Reason = "cancelled"
 	ReasonRetriesExhausted       Reason = "retries_exhausted"
@@ -54,6 +55,7 @@ var Endings = map[Reason]Ending{
 	ReasonContextTruncated:       {Completed, OutcomeCompleted, true},
 	ReasonPolicyDenied:           {Failed, OutcomeFailed, false},
 	ReasonApprovalDenied:         {Completed, OutcomeCompleted, false},
+	ReasonApprovalExpired:        {Cancelled, OutcomeCancelled, false},
 	ReasonProviderFailed:         {Failed, OutcomeFailed, false},
 	ReasonCancelled:              {Cancelled, OutcomeCancelled, false},
 	ReasonRetriesExhausted:       {Failed, OutcomeLeaseLost, false},

@@ -107,6 +107,7 @@ const (
 	NoticeProcessEnded      NoticeCode = "PROCESS_ENDED"
 	NoticeRequeued          NoticeCode = "REQUEUED"
 	NoticeAnswerVoid        NoticeCode = "ANSWER_VOID"
+	NoticeApprovalExpired   NoticeCode = "APPROVAL_EXPIRED"
 	NoticeToolChanged       NoticeCode = "TOOL_CHANGED"
 	NoticeNoChangeMade      NoticeCode = "NO_CHANGE_MADE"
 )

@@ -88,7 +88,7 @@ func (s *Store) toRun(ctx context.Context, row *ent.Run) (agent.Run, error) {
 		Truncated: row.Truncated, Message: row.Message, Answer: s.answer(ctx, row), InitiatorID: row.InitiatorID,
 		ConfigurationID: row.ConfigurationID, TaskID: known(row.TaskID), PredecessorID: known(row.PredecessorID), ConversationID: known(row.ConversationID), Writes: row.Writes,
 		MaxIterations: row.MaxIterations, Suspension: row.Suspension,
-		TurnDigest: row.TurnDigest, LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Attempts: row.Attempts, Events: row.NextSeq,
+		TurnDigest: row.TurnDigest, ExpiresAt: utc(row.ExpiresAt), LeaseOwner: row.LeaseOwner, LeaseUntil: utc(row.LeaseUntil), Attempts: row.Attempts, Events: row.NextSeq,
 		Privacy: run.Privacy(row.PrivacyLevel), CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt), FinishedAt: utc(row.FinishedAt),
 	}
 	var bad error
@@ -241,6 +241,14 @@ func (s *Store) Lost(ctx context.Context, before time.Time, limit int) ([]uuid.U
 	ids, err := s.client.Run.Query().Where(entrun.Status(string(run.Running)), entrun.LeaseUntilLT(stored(before))).
 		Order(entrun.ByLeaseUntil(), entrun.ByID()).Limit(limit).IDs(ctx)
 	return ids, failed(ctx, err, "read the runs that were lost")
+}
+
+// Expired implements agent.Store.
+func (s *Store) Expired(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error) {
+	ids, err := s.client.Run.Query().
+		Where(entrun.StatusIn(string(run.WaitingForApproval), string(run.WaitingForInput)), entrun.ExpiresAtLT(stored(before))).
+		Order(entrun.ByExpiresAt(), entrun.ByID()).Limit(limit).IDs(ctx)
+	return ids, failed(ctx, err, "read the runs that nobody answered")
 }
 
 // Segment implements agent.Store.

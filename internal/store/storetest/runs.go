@@ -40,7 +40,7 @@ func runs(t *testing.T, s *store.Store) {
 		Pins:     run.Pins{{Skill: skill, Source: user, Digest: "1:aa", Way: run.WayForced, Process: true, Forced: true, Derived: true}},
 		Notices:  []run.Notice{{Code: run.NoticePreviewMoved, Args: []string{"x"}, Text: "moved"}},
 		Progress: &tool.Progress{Position: 1, Total: 2}, Highlight: &tool.Record{Table: "element", ID: "e"}, MaxIterations: 3, Suspension: 2,
-		TurnDigest: "d", LeaseOwner: "w", LeaseUntil: &now, Fence: &agent.Fence{Tool: "t", Key: "k", At: now},
+		TurnDigest: "d", LeaseOwner: "w", LeaseUntil: &now, ExpiresAt: &now, Fence: &agent.Fence{Tool: "t", Key: "k", At: now},
 		Usage: agent.Consumption{Usage: agent.Usage{InputTokens: 5, OutputTokens: 6}, Requests: 2, Cost: 7, Unpriced: 1}, Privacy: run.PrivacyFull, CreatedAt: now, StartedAt: &now, FinishedAt: &now,
 	}
 	want.ID = r.RunOf(user, configuration, V("status", "completed"), V("outcome", "completed"), V("termination_reason", "max_iterations"),
@@ -49,7 +49,7 @@ func runs(t *testing.T, s *store.Store) {
 		V("invoked_skill_id", skill), V("forced_skill_ids", text(t, want.Forced)), V("skill_allow_list", "[]"), V("caller_tools", `["a"]`),
 		V("pins", text(t, want.Pins)), V("notices", text(t, want.Notices)), V("progress", text(t, want.Progress)),
 		V("highlight", text(t, want.Highlight)), V("max_iterations", int64(3)), V("suspension", int64(2)), V("turn_digest", "d"),
-		V("lease_owner", "w"), V("lease_until", now), V("fence", text(t, want.Fence)), V("usage", text(t, want.Usage)), V("privacy_level", "full"),
+		V("lease_owner", "w"), V("lease_until", now), V("expires_at", now), V("fence", text(t, want.Fence)), V("usage", text(t, want.Usage)), V("privacy_level", "full"),
 		V("created_at", now), V("started_at", now), V("finished_at", now))
 	t.Run("P1 a run is read as it was written", func(t *testing.T) {
 		got, err := s.Run(t.Context(), want.ID)
