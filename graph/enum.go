@@ -108,7 +108,8 @@ var (
 	noticeCodes = mapping[model.RunNoticeCode](run.NoticeIntegritySkipped, run.NoticeDroppedForSize, run.NoticeProcessSkipped, run.NoticeInstructionGone,
 		run.NoticePreviewMoved, run.NoticeSecondApprover, run.NoticeGuardrailBlocked, run.NoticeGuardrailApproval, run.NoticeUnreadableProcess,
 		run.NoticePinDetached, run.NoticePinConfiguration, run.NoticeProcessEnded, run.NoticeRequeued, run.NoticeAnswerVoid,
-		run.NoticeApprovalExpired, run.NoticeToolChanged, run.NoticeNoChangeMade)
+		run.NoticeApprovalExpired, run.NoticeToolChanged, run.NoticeNoChangeMade,
+		run.NoticeCatalogueCut, run.NoticeSectionLeftOut)
 	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventDecision,
 		run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled)
 	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)

@@ -43,6 +43,9 @@ func (k kind) id(row uuid.UUID) string {
 // RunID is the API id of a run, for whoever names one outside the API.
 func RunID(row uuid.UUID) string { return runKind.id(row) }
 
+// SkillID is a skill's API id, for what is said about skills elsewhere.
+func SkillID(row uuid.UUID) string { return skillKind.id(row) }
+
 // maybe is the API id of a row, or nil for the zero id, which says that there is none.
 func (k kind) maybe(row uuid.UUID) *string {
 	if row == uuid.Nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 
+	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
@@ -106,7 +107,7 @@ func (h *house) furnish() error {
 	}
 	h.agent = agent.New(agent.Parts{
 		Store: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models, Tools: h.tools, World: h.world, Bell: h.bell, Log: h.log, Secrets: h.secrets,
+		Models: models, Tools: h.tools, World: h.world, Bell: h.bell, SkillID: graph.SkillID, Log: h.log, Secrets: h.secrets,
 	})
 	return nil
 }

@@ -9790,6 +9790,10 @@ enum RunNoticeCode {
   NO_CHANGE_MADE
   """Nobody answered in time; nothing that waited was carried out. The argument says until when there was time."""
   APPROVAL_EXPIRED
+  """The catalogue is full: a skill cannot be loaded in this run."""
+  CATALOGUE_CUT
+  """A skill was left out because its instruction does not fit into the model's context window."""
+  SECTION_LEFT_OUT
 }
 
 """What a run consumed, as its provider reports it."""

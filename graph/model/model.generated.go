@@ -4200,6 +4200,10 @@ const (
 	RunNoticeCodeNoChangeMade RunNoticeCode = "NO_CHANGE_MADE"
 	// Nobody answered in time; nothing that waited was carried out. The argument says until when there was time.
 	RunNoticeCodeApprovalExpired RunNoticeCode = "APPROVAL_EXPIRED"
+	// The catalogue is full: a skill cannot be loaded in this run.
+	RunNoticeCodeCatalogueCut RunNoticeCode = "CATALOGUE_CUT"
+	// A skill was left out because its instruction does not fit into the model's context window.
+	RunNoticeCodeSectionLeftOut RunNoticeCode = "SECTION_LEFT_OUT"
 )
 
 var AllRunNoticeCode = []RunNoticeCode{
@@ -4220,11 +4224,13 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodeToolChanged,
 	RunNoticeCodeNoChangeMade,
 	RunNoticeCodeApprovalExpired,
+	RunNoticeCodeCatalogueCut,
+	RunNoticeCodeSectionLeftOut,
 }
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeGuardrailBlocked, RunNoticeCodeGuardrailApprovalRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade, RunNoticeCodeApprovalExpired:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeGuardrailBlocked, RunNoticeCodeGuardrailApprovalRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade, RunNoticeCodeApprovalExpired, RunNoticeCodeCatalogueCut, RunNoticeCodeSectionLeftOut:
 		return true
 	}
 	return false

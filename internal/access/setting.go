@@ -44,6 +44,7 @@ const (
 	instructionTrustLevel = "skills.instructionTrustLevel"
 	skillMaxBytes         = "skills.maxBytes"
 	bundleBinding         = "skills.bundleBinding"
+	catalogueMaxBytes     = "skills.catalogueMaxBytes"
 	defaultMaxIterations  = "agent.defaultMaxIterations"
 	guardrails            = "guardrails"
 	maxIterations         = "agent.maxIterations"
@@ -116,6 +117,10 @@ var catalogue = []Setting{
 	{
 		Name: bundleBinding, Kind: BooleanSetting, Default: "false", Choices: booleans, Unreadable: "true",
 		Description: "Whether a change of the files bundled with a skill voids its approval.",
+	},
+	{
+		Name: catalogueMaxBytes, Kind: IntegerSetting, Default: "8000", Min: 0, Max: 10_000_000, Unit: "bytes",
+		Description: "The size of the catalogue from which a run's model loads skills; skills beyond it cannot be loaded.",
 	},
 	{
 		Name: instructionTrustLevel, Kind: ChoiceSetting, Default: string(skill.Verified), Choices: levels, Unreadable: string(skill.FirstParty),
@@ -226,6 +231,7 @@ func (l layers) values() Values {
 		MinTrustLevel:         admission,
 		InstructionTrustLevel: instructing,
 		SkillMaxBytes:         l.integer(skillMaxBytes),
+		CatalogueMaxBytes:     l.integer(catalogueMaxBytes),
 		BundleBinding:         l.read(bundleBinding) == "true",
 		DefaultMaxIterations:  min(l.integer(defaultMaxIterations), ceiling),
 		MaxIterations:         ceiling,

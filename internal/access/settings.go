@@ -22,6 +22,7 @@ type Values struct {
 	MinTrustLevel         skill.TrustLevel
 	InstructionTrustLevel skill.TrustLevel // never below MinTrustLevel
 	SkillMaxBytes         int
+	CatalogueMaxBytes     int
 	BundleBinding         bool
 	DefaultMaxIterations  int // never above MaxIterations
 	MaxIterations         int

@@ -34,7 +34,7 @@ func TestSettingsAsRead(t *testing.T) {
 	}
 	t.Run("I8 the defaults are those of the rules", func(t *testing.T) {
 		want := access.Values{
-			MinTrustLevel: skill.Untrusted, InstructionTrustLevel: skill.Verified, SkillMaxBytes: 24000, DefaultMaxIterations: 5,
+			MinTrustLevel: skill.Untrusted, InstructionTrustLevel: skill.Verified, SkillMaxBytes: 24000, CatalogueMaxBytes: 8000, DefaultMaxIterations: 5,
 			MaxIterations: 20, Lease: 900 * time.Second, RunWait: 50 * time.Second, DrainTimeout: 10 * time.Second, SyncMaxFiles: 500, SyncMax: 120 * time.Second,
 			Privacy: run.PrivacyMetadata, Guardrails: "[]", RunDays: 30, WaitingRunDays: 30,
 		}

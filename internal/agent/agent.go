@@ -67,8 +67,10 @@ type Parts struct {
 	Tools    *tool.Box
 	World    world.World
 	Bell     Bell
-	Log      *slog.Logger
-	Secrets  *guard.Current // what no text may hold; nil knows the shapes of secrets, and those of the installation
+	// SkillID is how clients write a skill's id, and how a model reads it in a catalogue.
+	SkillID func(uuid.UUID) string
+	Log     *slog.Logger
+	Secrets *guard.Current // what no text may hold; nil knows the shapes of secrets, and those of the installation
 }
 
 // Agent is the runtime. Its methods are safe for concurrent use.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
-	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
-	"github.com/countersign/countersign/internal/skill"
 )
 
 // pickedUp is what a worker executes of a run that was queued: its beginning, or the
@@ -51,16 +51,29 @@ func (s *segment) begin(ctx context.Context) error {
 	if err := a.mayRun(ctx, s.initiator, s.configuration, commission{set: set, invoked: s.run.invoked(), subject: s.run.Subject, held: s.pins}); err != nil {
 		return s.notPickedUp(ctx, err)
 	}
-	sorted := set.compose(s.pins)
+	known := s.pins
+	sorted := set.compose(known)
 	s.pins = sorted.pins // also what was approved since the start: every section is pinned (RULES P1)
 	held, err := s.holdPins(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.resolveOffer(ctx, set, held); err != nil {
+	s.nonceKey = a.World.Secret(32)
+	opened, err := a.open(ctx, opening{
+		initiator: s.initiator, configuration: s.configuration, messages: request.Messages,
+		tools: s.tools, set: set, sorted: sorted, held: held, known: known, continues: s.run.PredecessorID != uuid.Nil,
+		list: s.skillList(set, held), callerList: s.run.CallerTools, nonceKey: s.nonceKey, budget: s.chain[0].budget(),
+	})
+	if err != nil {
 		return err
 	}
-	if err := s.compose(ctx, request, sorted, held); err != nil {
+	if stop, refused := opened.tooLarge(); refused {
+		return stop
+	}
+	if err := s.takeOffer(ctx, opened.offer); err != nil {
+		return err
+	}
+	if err := s.beginWith(ctx, opened, sorted.broken); err != nil {
 		return err
 	}
 	if err := s.judgeInput(ctx); err != nil {
@@ -163,49 +176,16 @@ func secondApproverMessage(configuration string) string {
 	return "the configuration " + configuration + " now has requireSecondApprover set, and a process is decided by its initiator alone"
 }
 
-// compose makes the first messages: the configuration's snippets, sections from the
-// pinned snapshots, fenced skills from their current records (RULES N1, L9, P1, P13). What it finds worth a notice is stored
-// before the model is asked.
-func (s *segment) compose(ctx context.Context, request Request, sorted composition, held []heldPin) error {
-	values, err := s.agent.Settings.Values(ctx)
-	if err != nil {
-		return err
-	}
-	snippets, err := s.agent.Skills.Snippets(ctx, s.configuration)
-	if err != nil {
-		return err
-	}
-	s.nonceKey = s.agent.World.Secret(32)
-	in := prompt.Input{
-		SystemPrompt:      s.configuration.SystemPrompt,
-		SnippetsInCallers: s.configuration.SnippetsInCallerSystemPrompt,
-		FencedBytes:       values.SkillMaxBytes,
-		NonceKey:          s.nonceKey,
-		Messages:          request.Messages,
-	}
-	for _, snippet := range snippets {
-		in.Snippets = append(in.Snippets, snippet.Snippet)
-	}
-	for _, h := range held {
-		v := h.version
-		in.Sections = append(in.Sections, prompt.Section{Name: v.Name, Body: v.Body, Partial: v.Support == skill.SupportPartial})
-	}
-	for _, m := range sorted.fenced {
-		v := m.Skill.Version
-		in.Fenced = append(in.Fenced, prompt.Fenced{Name: v.Name, Body: v.Body, Partial: v.Support == skill.SupportPartial, OfTask: m.ofTask})
-	}
-	out := prompt.Compose(in)
-	s.transcript = s.agent.clean(out.Messages)
-
-	found := sorted.notices
-	for _, i := range out.Dropped {
-		found = append(found, notice(run.NoticeDroppedForSize, in.Fenced[i].Name))
-	}
-	fresh := slices.DeleteFunc(found, func(n run.Notice) bool {
+// beginWith takes the first messages. What is worth a notice in them is stored before
+// the model is asked.
+func (s *segment) beginWith(ctx context.Context, o opened, broken []library.Dossier) error {
+	s.transcript, s.catalogue = s.agent.clean(o.messages), o.catalogue
+	s.held, s.pins = o.held, pinsOf(o.held)
+	fresh := slices.DeleteFunc(o.notices, func(n run.Notice) bool {
 		return slices.ContainsFunc(s.notices, func(known run.Notice) bool { return known.Text == n.Text })
 	})
-	for _, broken := range sorted.broken {
-		if err := s.agent.Skills.NoteIntegrityFailure(ctx, broken); err != nil {
+	for _, d := range broken {
+		if err := s.agent.Skills.NoteIntegrityFailure(ctx, d); err != nil {
 			return err
 		}
 	}

@@ -43,6 +43,9 @@ func (s *segment) refuseCall(ctx context.Context, at int, c prompt.Call, why run
 // execute runs one call that needs nobody's approval any more and stores its step.
 // Approved says that somebody approved it.
 func (s *segment) execute(ctx context.Context, at int, c prompt.Call, approved bool) error {
+	if c.Tool == tool.LoadSkill {
+		return s.loadSkill(ctx, at, c)
+	}
 	spec := s.spec(c)
 	if spec.Remote && !s.countRemote() {
 		return s.refuseCall(ctx, at, c, run.RemoteLimit)

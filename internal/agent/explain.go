@@ -42,6 +42,12 @@ func (a *Agent) Explain(ctx context.Context, by actor.Actor, configurationID uui
 	if err != nil {
 		return nil, err
 	}
+	values, err := a.Settings.Values(ctx)
+	if err != nil {
+		return nil, err
+	}
+	catalogue, _ := a.catalogue(set, nil, values.CatalogueMaxBytes)
+	situation.Loads = catalogue.offers()
 	tools, err := a.Tools.Now(ctx)
 	if err != nil {
 		return nil, err

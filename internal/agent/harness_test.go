@@ -124,7 +124,7 @@ func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
 	h.parts = agent.Parts{
 		Store: applied, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models{h.model, h.named}, Tools: tool.NewBox(tools, h.remote), World: w, Bell: rings, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Models: models{h.model, h.named}, Tools: tool.NewBox(tools, h.remote), World: w, Bell: rings, SkillID: skillID, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	h.agent = agent.New(h.parts)
 	ctx, stop := context.WithCancel(context.Background())
@@ -135,6 +135,9 @@ func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w
 	h.furnish()
 	return h
 }
+
+// skillID is how a model of the tests reads a skill's id.
+func skillID(id uuid.UUID) string { return "skl_" + id.String() }
 
 // furnish signs in an administrator and makes a page, a source, a configuration.
 func (h *house) furnish() {

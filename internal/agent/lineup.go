@@ -18,6 +18,7 @@ type member struct {
 	way      run.Way // WayAlways also for a skill attached on demand that nobody invoked
 	composed bool    // false for a skill that is only attached on demand
 	attached bool    // to the configuration
+	onDemand bool    // and in that mode
 	offered  bool    // attached to the configuration or to the run's task
 	ofTask   bool    // composed because the run's task offers it, and nothing else
 	forced   bool    // onto this run, whichever way it is composed
@@ -94,7 +95,8 @@ func (a *Agent) attached(ctx context.Context, from origin) (lineup, error) {
 	var set lineup
 	for _, o := range offered {
 		set = append(set, member{
-			Dossier: o.Dossier, way: run.WayAlways, composed: o.Attachment.LoadMode == library.Always, attached: true, offered: true,
+			Dossier: o.Dossier, way: run.WayAlways, composed: o.Attachment.LoadMode == library.Always,
+			attached: true, onDemand: o.Attachment.LoadMode == library.OnDemand, offered: true,
 		})
 	}
 	if from.task == uuid.Nil {

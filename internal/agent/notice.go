@@ -18,6 +18,8 @@ var noticeTexts = map[run.NoticeCode]string{
 	run.NoticePinConfiguration:  "%s stays behind with the configuration that it was used with.",
 	run.NoticeAnswerVoid:        "The answer that was given does not count any more: %s.",
 	run.NoticeApprovalExpired:   "Nobody answered by %s; nothing that waited was carried out.",
+	run.NoticeCatalogueCut:      "The catalogue is full; %s cannot be loaded in this run.",
+	run.NoticeSectionLeftOut:    "%s does not fit into the model's context window and was left out.",
 	run.NoticeRequeued:          "The worker that executed the run is gone; it is tried again (%s of %s).",
 	run.NoticeProcessEnded:      "The process %s has ended.",
 	run.NoticeToolChanged:       "%s is not as it was reviewed any more; it is blocked until an administrator has looked at it.",

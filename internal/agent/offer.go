@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/audit"
@@ -16,6 +17,11 @@ import (
 type offer struct {
 	situation   tool.Situation
 	definitions []prompt.Definition
+	denied      []tool.Denial
+}
+
+func (o offer) has(name string) bool {
+	return slices.ContainsFunc(o.definitions, func(d prompt.Definition) bool { return d.Name == name })
 }
 
 // situation is what the gates decide by (RULES T6): the skill list is an argument,
@@ -44,29 +50,45 @@ func (a *Agent) situation(ctx context.Context, who actor.Actor, c library.Config
 	}, nil
 }
 
-// resolveOffer fixes what this segment may call. The stored list is the upper bound,
-// the live one may take tools away and never adds one (RULES T2, T3). What is denied is
-// audited once a resolution (RULES T6).
+// offerOf is what a situation leaves to call, and what it denies.
+func offerOf(tools *tool.Registry, situation tool.Situation) offer {
+	out := offer{situation: situation}
+	for _, e := range tools.Explain(situation) {
+		switch {
+		case e.Denial == nil:
+			out.definitions = append(out.definitions, e.Spec.Definition)
+		case e.Spec.Name == tool.LoadSkill && !situation.Loads: // nothing to load is nobody's refusal
+		default:
+			out.denied = append(out.denied, *e.Denial)
+		}
+	}
+	return out
+}
+
+// resolveOffer fixes what a segment that goes on may call.
 func (s *segment) resolveOffer(ctx context.Context, set lineup, held []heldPin) error {
-	a := s.agent
-	list := run.Shrink(s.run.SkillAllowList, set.allowList(held))
-	situation, err := a.situation(ctx, s.initiator, s.configuration, list, s.run.CallerTools)
+	situation, err := s.agent.situation(ctx, s.initiator, s.configuration, s.skillList(set, held), s.run.CallerTools)
 	if err != nil {
 		return err
 	}
-	s.offer = offer{situation: situation}
-	var denied []tool.Denial
-	for _, e := range s.tools.Explain(situation) {
-		if e.Denial != nil {
-			denied = append(denied, *e.Denial)
-			continue
-		}
-		s.offer.definitions = append(s.offer.definitions, e.Spec.Definition)
-	}
-	if len(denied) == 0 {
+	situation.Loads = s.catalogue.offers()
+	return s.takeOffer(ctx, offerOf(s.tools, situation))
+}
+
+// skillList is the run's skill-derived list now. The stored list is the upper bound, the
+// live one may take tools away and never adds one (RULES T2, T3).
+func (s *segment) skillList(set lineup, held []heldPin) []string {
+	return run.Shrink(s.run.SkillAllowList, set.allowList(held))
+}
+
+// takeOffer fixes what this segment may call. What is denied is audited once a
+// resolution (RULES T6).
+func (s *segment) takeOffer(ctx context.Context, o offer) error {
+	s.offer = o
+	if len(o.denied) == 0 {
 		return nil
 	}
-	entry := audit.Record(a.World, s.initiator, audit.ToolDenied).InRun(s.id).With("denied", denied)
+	entry := audit.Record(s.agent.World, s.initiator, audit.ToolDenied).InRun(s.id).With("denied", o.denied)
 	return s.write(ctx, nil, change.Change{Audit: []audit.Entry{entry}})
 }
 

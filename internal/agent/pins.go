@@ -69,16 +69,7 @@ func (a *Agent) pinFacts(ctx context.Context, p run.Pin, d library.Dossier, exis
 	if !exists {
 		return skill.PinFacts{}, nil
 	}
-	facts := d.Facts(t)
-	out := skill.PinFacts{
-		SkillExists:      true,
-		Orphaned:         d.Skill.Orphaned,
-		SourceExists:     true,
-		SourceLevel:      d.Source.TrustLevel,
-		InstructionLevel: facts.InstructionLevel,
-		Approvals:        facts.Approvals,
-		Revocations:      facts.Revocations,
-	}
+	out := holdingFacts(d, d.Facts(t))
 	if p.Source == d.Source.ID {
 		return out, nil
 	}
@@ -92,6 +83,19 @@ func (a *Agent) pinFacts(ctx context.Context, p run.Pin, d library.Dossier, exis
 		out.SourceLevel = source.TrustLevel
 	}
 	return out, nil
+}
+
+// holdingFacts are what a pin of a skill depends on while the skill stays in its source.
+func holdingFacts(d library.Dossier, facts skill.Facts) skill.PinFacts {
+	return skill.PinFacts{
+		SkillExists:      true,
+		Orphaned:         d.Skill.Orphaned,
+		SourceExists:     true,
+		SourceLevel:      d.Source.TrustLevel,
+		InstructionLevel: facts.InstructionLevel,
+		Approvals:        facts.Approvals,
+		Revocations:      facts.Revocations,
+	}
 }
 
 func nameOf(p run.Pin, d library.Dossier) string {

@@ -15,14 +15,17 @@ import (
 	"github.com/countersign/countersign/internal/run"
 )
 
-// stopRefusals is how a start says that its run was stored as stopped.
+// stopRefusals is how a start says that its run was stored as stopped: an instruction
+// does not hold, a process may not go on, a section does not fit.
 var stopRefusals = map[run.Reason]fault.Code{
 	run.ReasonInstructionWithdrawn:   fault.InstructionWithdrawn,
 	run.ReasonSecondApproverRequired: fault.SecondApproverRequired,
+	run.ReasonPolicyDenied:           fault.SectionTooLarge,
 }
 
 // queue stores the run with everything that is fixed at start (RULES T1, T2, P1). One
-// whose pins do not hold is stored as it ends, without them, and refused (RULES P3, X7).
+// whose pins do not hold, or whose sections do not fit, is stored as it ends, without
+// them, and refused (RULES P3, X7, B4).
 // Nothing is stored when the run before has other pins by now than those it was derived
 // from.
 func (a *Agent) queue(ctx context.Context, by actor.Actor, c library.Configuration, req asked, work commission, taken inheritance) (Run, bool, error) {
@@ -37,6 +40,28 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, c library.Configurati
 	if err != nil && !errors.As(err, &stop) {
 		return Run{}, false, err
 	}
+	list := work.set.allowList(held)
+	if stop.reason == "" {
+		tools, err := a.Tools.Now(ctx)
+		if err != nil {
+			return Run{}, false, err
+		}
+		budget, err := a.budget(ctx, c)
+		if err != nil {
+			return Run{}, false, err
+		}
+		o, err := a.open(ctx, opening{
+			initiator: by, configuration: c, messages: req.Messages,
+			tools: tools, set: work.set, sorted: composed, held: held, known: taken.pins, continues: taken.from != nil,
+			list: list, callerList: req.AllowedTools, budget: budget, nonceKey: make([]byte, 32), // only its length counts
+		})
+		if err != nil {
+			return Run{}, false, err
+		}
+		if stop, _ = o.tooLarge(); stop.reason == "" {
+			composed.pins = pinsOf(o.held)
+		}
+	}
 	values, err := a.Settings.Values(ctx)
 	if err != nil {
 		return Run{}, false, err
@@ -46,7 +71,7 @@ func (a *Agent) queue(ctx context.Context, by actor.Actor, c library.Configurati
 		ID: a.World.NewID(), Privacy: values.Privacy, Status: run.Queued, InitiatorID: by.ID, ConfigurationID: req.ConfigurationID, TaskID: req.task,
 		ConversationID: req.Conversation,
 		PredecessorID:  req.Predecessor, Invocation: work.invoked, Subject: work.subject, Forced: orEmpty(req.Forced),
-		SkillAllowList: work.set.allowList(held), CallerTools: req.AllowedTools, Pins: composed.pins,
+		SkillAllowList: list, CallerTools: req.AllowedTools, Pins: composed.pins,
 		Notices: append(orEmpty(taken.notices), composed.notices...), MaxIterations: max(req.MaxIterations, 0), CreatedAt: now,
 	}
 	made, err := a.born(by, &r, req, work.set, stop)

@@ -23,7 +23,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 		return err
 	}
 	s.transcript, s.nonceKey, s.gauge = s.agent.clean(state.Messages), state.NonceKey, state.Gauge
-	s.wary = state.Wary
+	s.wary, s.catalogue = state.Wary, state.Catalogue
 	given := *state.Given
 	void, err := s.secondLook(ctx, state)
 	if err != nil {
@@ -36,6 +36,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 	if err != nil {
 		return err
 	}
+	s.rejoin(held, state)
 	set, err := s.agent.lineup(ctx, s.run.origin())
 	if err != nil {
 		return err

@@ -112,6 +112,10 @@ type State struct {
 	NonceKey []byte          `json:"nonceKey"`
 	Gauge    prompt.Gauge    `json:"gauge"`          // of the tokens that the run's provider counts
 	Wary     bool            `json:"wary,omitempty"` // a guardrail asks for approvals since something it read
+	// Catalogue is what the run's model may load, and Loaded whose loaded sections
+	// Messages has (RULES P1, L4).
+	Catalogue Catalogue   `json:"catalogue"`
+	Loaded    []uuid.UUID `json:"loaded,omitempty"`
 	// Given is the answer that was taken, while the segment that goes on with it is
 	// executed: whoever picks the run up after that worker is gone has it (RULES R8).
 	Given *Given `json:"given,omitempty"`

@@ -38,6 +38,7 @@ type segment struct {
 	remoteCalls   int
 	pins          run.Pins
 	held          []heldPin // pins with their texts, as last checked
+	catalogue     Catalogue
 	notices       []run.Notice
 	transcript    []prompt.Message
 	nonceKey      []byte

@@ -24,6 +24,7 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/live"
+	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/store"
 	"github.com/countersign/countersign/internal/store/storetest"
@@ -35,7 +36,7 @@ import (
 // answer and cancel runs, instructions are revoked and come back, tools are switched,
 // time passes, and replicas die in the middle of any change. All of it follows from one
 // seed: the clock, the ids, the model, who does what, and where a replica dies. RULES
-// L11, P1, P2, P3, P5, P6, R1, R2, R4, R5, R6, R7, R8, R10, R11, R16, R19, T2, T3.
+// L5, L11, P1, P2, P3, P5, P6, R1, R2, R4, R5, R6, R7, R8, R10, R11, R16, R19, T2, T3.
 func TestSimulation(t *testing.T) {
 	for seed := range uint64(simulations) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -98,6 +99,9 @@ func simulate(t *testing.T, seed uint64) {
 	ready(h)
 	h.offer("style", library.Always)
 	h.approve("style")
+	h.resync(map[string]string{"tone": loadable["tone"]})
+	h.approve("tone")
+	h.offer("tone", library.OnDemand)
 	sim := &simulation{house: h, chance: chance, seed: seed, bell: bell, decided: map[string]uuid.UUID{}, lists: map[uuid.UUID][]string{}}
 	h.setting("agent.leaseSeconds", "30")
 	sim.people = []actor.Actor{h.admin, h.person("Ada", actor.RunApproveOwn), h.person("Bea", actor.RunApprove)}
@@ -281,12 +285,13 @@ func (s *simulation) govern() {
 	ctx := context.Background()
 	switch s.chance.IntN(4) {
 	case 0:
-		sk := s.skill([]string{"tour", "style"}[s.chance.IntN(2)])
+		sk := s.skill([]string{"tour", "style", "tone"}[s.chance.IntN(3)])
 		_, err := s.library.Revoke(ctx, s.admin, library.RevokeInput{SkillID: sk.ID, Digest: string(sk.StoredDigest), Reason: "r"})
 		s.expected(err)
 	case 1:
 		s.approve("tour")
 		s.approve("style")
+		s.approve("tone")
 	default:
 		s.ok(s.library.SetToolEnabled(ctx, s.admin, "update_element", s.maybe(70)))
 	}
@@ -429,6 +434,13 @@ func (m seeded) Turn(ctx context.Context, request agent.TurnRequest, _ func(stri
 	case <-ctx.Done():
 		return agent.Turn{}, ctx.Err()
 	}
+	loaded := false
+	for _, message := range request.Messages {
+		loaded = loaded || message.Role == prompt.ToolRole && message.Text == "loaded"
+	}
+	if loaded && strings.Count(request.Messages[0].Text, "TONE-TEXT") != 1 {
+		m.t.Errorf("seed %d: L5 a model was told that something is loaded, and reads %q", m.seed, request.Messages[0].Text)
+	}
 	write := func() []string {
 		return []string{"update_element", fmt.Sprintf(`{"id":"hello","fields":{"text":"%d"}}`, m.texts.Add(1))}
 	}
@@ -438,6 +450,7 @@ func (m seeded) Turn(ctx context.Context, request agent.TurnRequest, _ func(stri
 		write(), write(), append(write(), write()...),
 		append([]string{"get_page", `{"id":"home"}`}, write()...),
 		{"ask_choice", `{"question":"Go on?","options":["yes","no"]}`},
+		m.load("tone"), append(m.load("tone"), write()...),
 		{"no_such_tool", `{}`},
 		{"update_element", `{"id":"gone","fields":{"text":"x"}}`},
 		{"report_progress", `{"position":1,"total":1,"done":true}`},

@@ -20,6 +20,7 @@ func (s *segment) suspend(ctx context.Context, t run.Transition, pending, after 
 	state := State{
 		Messages: s.transcript, After: after,
 		Suspension: s.run.Suspension + 1, NonceKey: s.nonceKey, Gauge: s.gauge, Wary: s.wary,
+		Catalogue: s.catalogue, Loaded: loadedSkills(s.pins),
 	}
 	for _, c := range pending {
 		state.Pending = append(state.Pending, s.card(ctx, c))

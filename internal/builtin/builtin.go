@@ -1,5 +1,6 @@
 // Package builtin holds the tools that Countersign ships: reading and writing the
-// content room, and the two by which a process says where it is. A tool here turns
+// content room, the two by which a process says where it is, and two whose work is the
+// runtime's: asking a person and loading a skill. A tool here turns
 // arguments into a use case and its answer into text; who may do what is the content
 // room's to say, under the rights of the run's initiator. Arguments reach a tool
 // validated by the registry. Tools hold no state of their own and are safe for
@@ -23,7 +24,7 @@ import (
 func All(c *content.Content) []tool.Tool {
 	return []tool.Tool{
 		listPages(c), getPage(c), readRecord(c), searchRecords(c), recordHistory(c), resolveURL(c),
-		reportProgress(), highlightRecord(c), askChoice(),
+		reportProgress(), highlightRecord(c), askChoice(), loadSkill(),
 		updateElement(c), updatePageMetadata(c),
 		createElementDraft(c), createPageDraft(c), createTranslationDraft(c),
 		moveElement(c), movePage(c), copyRecord(c), deleteRecord(c), publishRecord(c),

@@ -185,8 +185,6 @@ func idTexts(ids []uuid.UUID) []string {
 	return texts
 }
 
-var toolGroups = []tool.Group{tool.GroupContentRead, tool.GroupContentWrite, tool.GroupProcess, tool.GroupRemote}
-
 const (
 	maxPrompt      = 1 << 20 // bytes
 	maxExpiryHours = 87600   // ten years
@@ -205,8 +203,8 @@ func (l *Library) checkConfiguration(ctx context.Context, c *Configuration) (err
 		return fault.New(fault.BadInput, "approvalExpiryHours must not be above %d.", maxExpiryHours)
 	}
 	for _, g := range c.AllowedToolGroups {
-		if !slices.Contains(toolGroups, g) {
-			return fault.New(fault.BadInput, "allowedToolGroups must be among content_read, content_write, process and remote; %q is not.", clip(string(g), 60))
+		if !slices.Contains(tool.Groups, g) {
+			return fault.New(fault.BadInput, "allowedToolGroups must be among content_read, content_write, process, skills and remote; %q is not.", clip(string(g), 60))
 		}
 	}
 	own := c.Chain()[0]

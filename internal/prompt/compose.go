@@ -21,6 +21,7 @@ type Input struct {
 	Snippets          []Snippet
 	SnippetsInCallers bool
 	Sections          []Section
+	Catalogue         string // what may be loaded; the end of the system message (RULES L4)
 	Fenced            []Fenced
 	FencedBytes       int // bound of the whole fenced block (RULES L7)
 	NonceKey          []byte
@@ -34,8 +35,8 @@ type Composed struct {
 	Dropped  []int
 }
 
-// Compose puts snippets and then sections into the first system message, making one
-// if there is none, and the fenced block in front of the first user message (RULES
+// Compose puts snippets, then sections and then the catalogue into the first system
+// message, making one if there is none, and the fenced block in front of the first user message (RULES
 // L8, L9). It changes nothing of its input.
 func Compose(in Input) Composed {
 	out := Composed{Messages: make([]Message, len(in.Messages), len(in.Messages)+2)}
@@ -53,11 +54,11 @@ func Compose(in Input) Composed {
 func withSystem(messages []Message, in Input) []Message {
 	for i, m := range messages {
 		if m.Role == System {
-			messages[i].Text = systemText(m.Text, in.forCallers(), in.Sections)
+			messages[i].Text = systemText(m.Text, in.forCallers(), in)
 			return messages
 		}
 	}
-	text := systemText(in.SystemPrompt, in.Snippets, in.Sections)
+	text := systemText(in.SystemPrompt, in.Snippets, in)
 	if text == "" {
 		return messages
 	}
@@ -79,19 +80,25 @@ func (in Input) forCallers() []Snippet {
 	return marked
 }
 
-// systemText is the one order of a system message (RULES L9).
-func systemText(head string, snippets []Snippet, sections []Section) string {
-	parts := make([]string, 0, 1+len(snippets)+len(sections))
+// separator stands between the parts of a system message.
+const separator = "\n\n"
+
+// systemText is the one order of a system message (RULES L9, L4).
+func systemText(head string, snippets []Snippet, in Input) string {
+	parts := make([]string, 0, 2+len(snippets)+len(in.Sections))
 	if head != "" {
 		parts = append(parts, head)
 	}
 	for _, s := range snippets {
 		parts = append(parts, s.Block())
 	}
-	for _, s := range sections {
+	for _, s := range in.Sections {
 		parts = append(parts, s.render())
 	}
-	return strings.Join(parts, "\n\n")
+	if in.Catalogue != "" {
+		parts = append(parts, in.Catalogue)
+	}
+	return strings.Join(parts, separator)
 }
 
 // render is the one form of a section. The body is not trimmed, cut or escaped: an

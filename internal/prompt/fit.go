@@ -64,6 +64,18 @@ func Fit(messages []Message, tools []Definition, budget int, g Gauge) (Fitted, b
 	return out, out.Tokens <= budget
 }
 
+// Admits reports whether a section, which messages hold already, may join them: what is
+// sent when every turn but the newest is left out must leave a tenth of the budget, so
+// that what was admitted can be sent for as long as the run goes on (RULES B4).
+func Admits(messages []Message, tools []Definition, budget int, g Gauge) bool {
+	head := headOf(messages)
+	least := g.Tools(tools) + g.Messages(messages[:head])
+	if turns := turnsOf(messages[head:]); len(turns) > 0 {
+		least += g.Messages(turns[len(turns)-1])
+	}
+	return least <= budget-budget/10
+}
+
 // headOf is how many messages stand up to and with the first of the user's.
 func headOf(messages []Message) int {
 	for i, m := range messages {

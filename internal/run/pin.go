@@ -110,6 +110,8 @@ const (
 	NoticeApprovalExpired   NoticeCode = "APPROVAL_EXPIRED"
 	NoticeToolChanged       NoticeCode = "TOOL_CHANGED"
 	NoticeNoChangeMade      NoticeCode = "NO_CHANGE_MADE"
+	NoticeCatalogueCut      NoticeCode = "CATALOGUE_CUT"
+	NoticeSectionLeftOut    NoticeCode = "SECTION_LEFT_OUT"
 )
 
 // Notice is a code with arguments; the text is the client's.

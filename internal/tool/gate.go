@@ -77,8 +77,15 @@ type Situation struct {
 	SkillList []string
 	// CallerList is what the caller narrowed the run to; nil imposes nothing (RULES T10).
 	CallerList []string
-	Zone       Zone
+	// Loads says that the run has a catalogue to load skills from (RULES L4).
+	Loads bool
+	Zone  Zone
 }
+
+// loads reports whether the tool is the one that loads skills. Lists and groups say what
+// a run may do; loading does nothing that its attachments did not grant, so they do not
+// bind it (RULES T5, T10).
+func loads(s Spec) bool { return s.Name == LoadSkill }
 
 // gates is T6: the first line that fails is the one reported. A tool that nobody
 // registered fails before any of them can look at it.
@@ -91,14 +98,15 @@ var gates = []struct {
 	{GateDisabled, func(s Spec, _ Situation) bool { return s.Blocked != "" }, "{tool} is blocked: {why}"},
 	{GateAdminOnly, func(s Spec, at Situation) bool { return (s.AdminOnly || s.Remote) && !at.Administrator }, "only administrators may use {tool}"},
 	{GateConfigurationGroup, func(s Spec, at Situation) bool {
-		return at.ConfigurationGroups != nil && !slices.Contains(at.ConfigurationGroups, s.Group)
+		return at.ConfigurationGroups != nil && !loads(s) && !slices.Contains(at.ConfigurationGroups, s.Group)
 	}, "the configuration does not allow the group of {tool}"},
 	{GateSkillList, func(s Spec, at Situation) bool {
-		return at.SkillList != nil && !slices.Contains(at.SkillList, s.Name)
+		return at.SkillList != nil && !loads(s) && !slices.Contains(at.SkillList, s.Name)
 	}, "the skills of this run do not grant {tool}"},
 	{GateSkillList, func(s Spec, at Situation) bool {
-		return at.CallerList != nil && !slices.Contains(at.CallerList, s.Name)
+		return at.CallerList != nil && !loads(s) && !slices.Contains(at.CallerList, s.Name)
 	}, "whoever started this run left out {tool}"},
+	{GateSkillList, func(s Spec, at Situation) bool { return loads(s) && !at.Loads }, "there is no skill for {tool} to load"},
 	{GateTrustZone, func(s Spec, at Situation) bool { return !at.Zone.MayRead(s.DataClass) }, "{tool} may return data that must not reach this model's provider"},
 }
 

@@ -51,6 +51,31 @@ func TestGates(t *testing.T) {
 	})
 }
 
+func TestLoadGate(t *testing.T) {
+	spec := named(LoadSkill)
+	spec.Group, spec.DataClass = GroupSkills, SecretAdjacent
+	lists := Situation{ConfigurationGroups: []Group{}, SkillList: []string{}, CallerList: []string{}, Loads: true, Zone: ZoneLocal}
+	for _, c := range []struct {
+		name string
+		but  func(*Situation)
+		gate Gate // empty when nothing denies it
+	}{
+		{"T5 T10 no list and no group denies a load", func(*Situation) {}, ""},
+		{"T5 the tool's switch does", func(at *Situation) { at.Tools = map[string]bool{LoadSkill: false} }, GateDisabled},
+		{"T5 so does its group's", func(at *Situation) { at.Groups = map[Group]bool{GroupSkills: false} }, GateDisabled},
+		{"T5 T8 so does the trust zone", func(at *Situation) { at.Zone = ZonePrivateHosted }, GateTrustZone},
+		{"L4 so does an empty catalogue", func(at *Situation) { at.Loads = false }, GateSkillList},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := lists
+			c.but(&at)
+			if d, denied := Decide(spec, at); denied != (c.gate != "") || d.Gate != c.gate {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
 func TestSwitches(t *testing.T) {
 	shipped, off, remote := named("a"), named("b"), named("c")
 	off.OffByDefault, remote.Remote = true, true

@@ -53,6 +53,10 @@ type Progress struct {
 // before the call runs (RULES X8).
 const ReportProgress = "report_progress"
 
+// LoadSkill is the tool that brings a skill's instruction into the system message: what
+// it does is the runtime's, which holds the run's catalogue, pins and budget (RULES L5).
+const LoadSkill = "load_skill"
+
 // ReportsCompletion reports whether a call says that its process is done.
 func ReportsCompletion(name string, arguments json.RawMessage) bool {
 	if name != ReportProgress {

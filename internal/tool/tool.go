@@ -36,11 +36,12 @@ const (
 	GroupContentRead  Group = "content_read"
 	GroupContentWrite Group = "content_write"
 	GroupProcess      Group = "process"
+	GroupSkills       Group = "skills"
 	GroupRemote       Group = "remote"
 )
 
 // Groups are the groups there are.
-var Groups = []Group{GroupContentRead, GroupContentWrite, GroupProcess, GroupRemote}
+var Groups = []Group{GroupContentRead, GroupContentWrite, GroupProcess, GroupSkills, GroupRemote}
 
 // Spec is what a tool declares about itself, before any call.
 type Spec struct {
