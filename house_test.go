@@ -22,11 +22,11 @@ var pure = []string{
 }
 
 // useCases may lean on the pure rooms and, in this order, on those before them.
-var useCases = []string{"internal/once", "internal/access", "internal/content", "internal/library", "internal/agent"}
+var useCases = []string{"internal/once", "internal/access", "internal/content", "internal/library", "internal/remote", "internal/agent"}
 
 // adapters implement ports and never import each other; only cmd joins them.
 var adapters = []string{
-	"internal/store", "internal/live", "internal/ingest", "internal/provider", "internal/auth", "internal/webhook",
+	"internal/store", "internal/live", "internal/ingest", "internal/provider", "internal/auth", "internal/webhook", "internal/mcp",
 }
 
 // forbidden is the table of edges that must not exist, directly or through other
@@ -40,7 +40,7 @@ func forbidden() []edge {
 		{from: []string{"internal/builtin"}, to: append(slices.Clone(adapters), "graph", "server", "ent"), why: "tools work on use cases"},
 	}
 	for i, room := range useCases {
-		edges = append(edges, edge{from: []string{room}, to: useCases[i+1:], why: "use cases lean one way: agent → library → content, access"})
+		edges = append(edges, edge{from: []string{room}, to: useCases[i+1:], why: "use cases lean one way: agent → remote → library → content, access"})
 	}
 	edges = append(edges, edge{from: []string{"internal/access"}, to: []string{"internal/content"}, why: "access and content do not know each other"})
 	for _, one := range adapters {
@@ -55,6 +55,7 @@ var only = []struct{ room, imports string }{
 	{"internal/store", module + "/ent"},
 	{"server/ws", "github.com/gorilla/websocket"},
 	{"internal/provider", "github.com/sony/gobreaker/v2"},
+	{"internal/mcp", "github.com/modelcontextprotocol/go-sdk"},
 	{"internal/ingest", "github.com/go-git/go-git/v5"},
 }
 

@@ -33,6 +33,8 @@ import (
 	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
+	"github.com/countersign/countersign/ent/mcpserver"
+	"github.com/countersign/countersign/ent/mcptool"
 	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
@@ -93,6 +95,10 @@ type Client struct {
 	Installation *InstallationClient
 	// IntegrityFailure is the client for interacting with the IntegrityFailure builders.
 	IntegrityFailure *IntegrityFailureClient
+	// MCPServer is the client for interacting with the MCPServer builders.
+	MCPServer *MCPServerClient
+	// MCPTool is the client for interacting with the MCPTool builders.
+	MCPTool *MCPToolClient
 	// OpenPoint is the client for interacting with the OpenPoint builders.
 	OpenPoint *OpenPointClient
 	// Provider is the client for interacting with the Provider builders.
@@ -159,6 +165,8 @@ func (c *Client) init() {
 	c.IdempotencyKey = NewIdempotencyKeyClient(c.config)
 	c.Installation = NewInstallationClient(c.config)
 	c.IntegrityFailure = NewIntegrityFailureClient(c.config)
+	c.MCPServer = NewMCPServerClient(c.config)
+	c.MCPTool = NewMCPToolClient(c.config)
 	c.OpenPoint = NewOpenPointClient(c.config)
 	c.Provider = NewProviderClient(c.config)
 	c.Revocation = NewRevocationClient(c.config)
@@ -287,6 +295,8 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		IdempotencyKey:    NewIdempotencyKeyClient(cfg),
 		Installation:      NewInstallationClient(cfg),
 		IntegrityFailure:  NewIntegrityFailureClient(cfg),
+		MCPServer:         NewMCPServerClient(cfg),
+		MCPTool:           NewMCPToolClient(cfg),
 		OpenPoint:         NewOpenPointClient(cfg),
 		Provider:          NewProviderClient(cfg),
 		Revocation:        NewRevocationClient(cfg),
@@ -342,6 +352,8 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		IdempotencyKey:    NewIdempotencyKeyClient(cfg),
 		Installation:      NewInstallationClient(cfg),
 		IntegrityFailure:  NewIntegrityFailureClient(cfg),
+		MCPServer:         NewMCPServerClient(cfg),
+		MCPTool:           NewMCPToolClient(cfg),
 		OpenPoint:         NewOpenPointClient(cfg),
 		Provider:          NewProviderClient(cfg),
 		Revocation:        NewRevocationClient(cfg),
@@ -393,10 +405,10 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Conversation, c.ConversationEntry, c.Grant,
-		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.OpenPoint, c.Provider,
-		c.Revocation, c.Run, c.RunContent, c.RunEvent, c.RunText, c.Session, c.Setting,
-		c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token,
-		c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer, c.MCPTool,
+		c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
+		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
+		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -409,10 +421,10 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
 		c.ContentRevision, c.Conversation, c.ConversationEntry, c.Grant,
-		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.OpenPoint, c.Provider,
-		c.Revocation, c.Run, c.RunContent, c.RunEvent, c.RunText, c.Session, c.Setting,
-		c.SignInCode, c.Skill, c.SkillRevision, c.Snippet, c.Source, c.Task, c.Token,
-		c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer, c.MCPTool,
+		c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
+		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
+		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -455,6 +467,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Installation.mutate(ctx, m)
 	case *IntegrityFailureMutation:
 		return c.IntegrityFailure.mutate(ctx, m)
+	case *MCPServerMutation:
+		return c.MCPServer.mutate(ctx, m)
+	case *MCPToolMutation:
+		return c.MCPTool.mutate(ctx, m)
 	case *OpenPointMutation:
 		return c.OpenPoint.mutate(ctx, m)
 	case *ProviderMutation:
@@ -2948,6 +2964,288 @@ func (c *IntegrityFailureClient) mutate(ctx context.Context, m *IntegrityFailure
 		return (&IntegrityFailureDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown IntegrityFailure mutation op: %q", m.Op())
+	}
+}
+
+// MCPServerClient is a client for the MCPServer schema.
+type MCPServerClient struct {
+	config
+}
+
+// NewMCPServerClient returns a client for the MCPServer from the given config.
+func NewMCPServerClient(c config) *MCPServerClient {
+	return &MCPServerClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `mcpserver.Hooks(f(g(h())))`.
+func (c *MCPServerClient) Use(hooks ...Hook) {
+	c.hooks.MCPServer = append(c.hooks.MCPServer, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `mcpserver.Intercept(f(g(h())))`.
+func (c *MCPServerClient) Intercept(interceptors ...Interceptor) {
+	c.inters.MCPServer = append(c.inters.MCPServer, interceptors...)
+}
+
+// Create returns a builder for creating a MCPServer entity.
+func (c *MCPServerClient) Create() *MCPServerCreate {
+	mutation := newMCPServerMutation(c.config, OpCreate)
+	return &MCPServerCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of MCPServer entities.
+func (c *MCPServerClient) CreateBulk(builders ...*MCPServerCreate) *MCPServerCreateBulk {
+	return &MCPServerCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *MCPServerClient) MapCreateBulk(slice any, setFunc func(*MCPServerCreate, int)) *MCPServerCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &MCPServerCreateBulk{err: fmt.Errorf("calling to MCPServerClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*MCPServerCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &MCPServerCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for MCPServer.
+func (c *MCPServerClient) Update() *MCPServerUpdate {
+	mutation := newMCPServerMutation(c.config, OpUpdate)
+	return &MCPServerUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *MCPServerClient) UpdateOne(_m *MCPServer) *MCPServerUpdateOne {
+	mutation := newMCPServerMutation(c.config, OpUpdateOne, withMCPServer(_m))
+	return &MCPServerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *MCPServerClient) UpdateOneID(id uuid.UUID) *MCPServerUpdateOne {
+	mutation := newMCPServerMutation(c.config, OpUpdateOne, withMCPServerID(id))
+	return &MCPServerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for MCPServer.
+func (c *MCPServerClient) Delete() *MCPServerDelete {
+	mutation := newMCPServerMutation(c.config, OpDelete)
+	return &MCPServerDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *MCPServerClient) DeleteOne(_m *MCPServer) *MCPServerDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *MCPServerClient) DeleteOneID(id uuid.UUID) *MCPServerDeleteOne {
+	builder := c.Delete().Where(mcpserver.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &MCPServerDeleteOne{builder}
+}
+
+// Query returns a query builder for MCPServer.
+func (c *MCPServerClient) Query() *MCPServerQuery {
+	return &MCPServerQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeMCPServer},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a MCPServer entity by its id.
+func (c *MCPServerClient) Get(ctx context.Context, id uuid.UUID) (*MCPServer, error) {
+	return c.Query().Where(mcpserver.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *MCPServerClient) GetX(ctx context.Context, id uuid.UUID) *MCPServer {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *MCPServerClient) Hooks() []Hook {
+	return c.hooks.MCPServer
+}
+
+// Interceptors returns the client interceptors.
+func (c *MCPServerClient) Interceptors() []Interceptor {
+	return c.inters.MCPServer
+}
+
+func (c *MCPServerClient) mutate(ctx context.Context, m *MCPServerMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&MCPServerCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&MCPServerUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&MCPServerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&MCPServerDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown MCPServer mutation op: %q", m.Op())
+	}
+}
+
+// MCPToolClient is a client for the MCPTool schema.
+type MCPToolClient struct {
+	config
+}
+
+// NewMCPToolClient returns a client for the MCPTool from the given config.
+func NewMCPToolClient(c config) *MCPToolClient {
+	return &MCPToolClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `mcptool.Hooks(f(g(h())))`.
+func (c *MCPToolClient) Use(hooks ...Hook) {
+	c.hooks.MCPTool = append(c.hooks.MCPTool, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `mcptool.Intercept(f(g(h())))`.
+func (c *MCPToolClient) Intercept(interceptors ...Interceptor) {
+	c.inters.MCPTool = append(c.inters.MCPTool, interceptors...)
+}
+
+// Create returns a builder for creating a MCPTool entity.
+func (c *MCPToolClient) Create() *MCPToolCreate {
+	mutation := newMCPToolMutation(c.config, OpCreate)
+	return &MCPToolCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of MCPTool entities.
+func (c *MCPToolClient) CreateBulk(builders ...*MCPToolCreate) *MCPToolCreateBulk {
+	return &MCPToolCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *MCPToolClient) MapCreateBulk(slice any, setFunc func(*MCPToolCreate, int)) *MCPToolCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &MCPToolCreateBulk{err: fmt.Errorf("calling to MCPToolClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*MCPToolCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &MCPToolCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for MCPTool.
+func (c *MCPToolClient) Update() *MCPToolUpdate {
+	mutation := newMCPToolMutation(c.config, OpUpdate)
+	return &MCPToolUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *MCPToolClient) UpdateOne(_m *MCPTool) *MCPToolUpdateOne {
+	mutation := newMCPToolMutation(c.config, OpUpdateOne, withMCPTool(_m))
+	return &MCPToolUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *MCPToolClient) UpdateOneID(id uuid.UUID) *MCPToolUpdateOne {
+	mutation := newMCPToolMutation(c.config, OpUpdateOne, withMCPToolID(id))
+	return &MCPToolUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for MCPTool.
+func (c *MCPToolClient) Delete() *MCPToolDelete {
+	mutation := newMCPToolMutation(c.config, OpDelete)
+	return &MCPToolDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *MCPToolClient) DeleteOne(_m *MCPTool) *MCPToolDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *MCPToolClient) DeleteOneID(id uuid.UUID) *MCPToolDeleteOne {
+	builder := c.Delete().Where(mcptool.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &MCPToolDeleteOne{builder}
+}
+
+// Query returns a query builder for MCPTool.
+func (c *MCPToolClient) Query() *MCPToolQuery {
+	return &MCPToolQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeMCPTool},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a MCPTool entity by its id.
+func (c *MCPToolClient) Get(ctx context.Context, id uuid.UUID) (*MCPTool, error) {
+	return c.Query().Where(mcptool.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *MCPToolClient) GetX(ctx context.Context, id uuid.UUID) *MCPTool {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryServer queries the server edge of a MCPTool.
+func (c *MCPToolClient) QueryServer(_m *MCPTool) *MCPServerQuery {
+	query := (&MCPServerClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(mcptool.Table, mcptool.FieldID, id),
+			sqlgraph.To(mcpserver.Table, mcpserver.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, mcptool.ServerTable, mcptool.ServerColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *MCPToolClient) Hooks() []Hook {
+	return c.hooks.MCPTool
+}
+
+// Interceptors returns the client interceptors.
+func (c *MCPToolClient) Interceptors() []Interceptor {
+	return c.inters.MCPTool
+}
+
+func (c *MCPToolClient) mutate(ctx context.Context, m *MCPToolMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&MCPToolCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&MCPToolUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&MCPToolUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&MCPToolDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown MCPTool mutation op: %q", m.Op())
 	}
 }
 
@@ -5660,16 +5958,18 @@ type (
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision,
 		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
-		IntegrityFailure, OpenPoint, Provider, Revocation, Run, RunContent, RunEvent,
-		RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
-		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Hook
+		IntegrityFailure, MCPServer, MCPTool, OpenPoint, Provider, Revocation, Run,
+		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
+		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
+		User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
 		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision,
 		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
-		IntegrityFailure, OpenPoint, Provider, Revocation, Run, RunContent, RunEvent,
-		RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet, Source,
-		Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Interceptor
+		IntegrityFailure, MCPServer, MCPTool, OpenPoint, Provider, Revocation, Run,
+		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
+		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
+		User []ent.Interceptor
 	}
 )

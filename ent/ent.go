@@ -29,6 +29,8 @@ import (
 	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
+	"github.com/countersign/countersign/ent/mcpserver"
+	"github.com/countersign/countersign/ent/mcptool"
 	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
@@ -125,6 +127,8 @@ func checkColumn(t, c string) error {
 			idempotencykey.Table:    idempotencykey.ValidColumn,
 			installation.Table:      installation.ValidColumn,
 			integrityfailure.Table:  integrityfailure.ValidColumn,
+			mcpserver.Table:         mcpserver.ValidColumn,
+			mcptool.Table:           mcptool.ValidColumn,
 			openpoint.Table:         openpoint.ValidColumn,
 			provider.Table:          provider.ValidColumn,
 			revocation.Table:        revocation.ValidColumn,

@@ -28,6 +28,8 @@ import (
 	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/installation"
 	"github.com/countersign/countersign/ent/integrityfailure"
+	"github.com/countersign/countersign/ent/mcpserver"
+	"github.com/countersign/countersign/ent/mcptool"
 	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/predicate"
 	"github.com/countersign/countersign/ent/provider"
@@ -77,6 +79,8 @@ const (
 	TypeIdempotencyKey    = "IdempotencyKey"
 	TypeInstallation      = "Installation"
 	TypeIntegrityFailure  = "IntegrityFailure"
+	TypeMCPServer         = "MCPServer"
+	TypeMCPTool           = "MCPTool"
 	TypeOpenPoint         = "OpenPoint"
 	TypeProvider          = "Provider"
 	TypeRevocation        = "Revocation"
@@ -13678,6 +13682,2227 @@ func (m *IntegrityFailureMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown IntegrityFailure edge %s", name)
+}
+
+// MCPServerMutation represents an operation that mutates the MCPServer nodes in the graph.
+type MCPServerMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	name          *string
+	transport     *string
+	command       *string
+	args          *string
+	env           *string
+	env_names     *string
+	url           *string
+	headers       *string
+	header_names  *string
+	enabled       *bool
+	data_class    *string
+	rejected      *string
+	revision      *int
+	addrevision   *int
+	created_at    *time.Time
+	imported_at   *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*MCPServer, error)
+	predicates    []predicate.MCPServer
+}
+
+var _ ent.Mutation = (*MCPServerMutation)(nil)
+
+// mcpserverOption allows management of the mutation configuration using functional options.
+type mcpserverOption func(*MCPServerMutation)
+
+// newMCPServerMutation creates new mutation for the MCPServer entity.
+func newMCPServerMutation(c config, op Op, opts ...mcpserverOption) *MCPServerMutation {
+	m := &MCPServerMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeMCPServer,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withMCPServerID sets the ID field of the mutation.
+func withMCPServerID(id uuid.UUID) mcpserverOption {
+	return func(m *MCPServerMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *MCPServer
+		)
+		m.oldValue = func(ctx context.Context) (*MCPServer, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().MCPServer.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withMCPServer sets the old MCPServer of the mutation.
+func withMCPServer(node *MCPServer) mcpserverOption {
+	return func(m *MCPServerMutation) {
+		m.oldValue = func(context.Context) (*MCPServer, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m MCPServerMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m MCPServerMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of MCPServer entities.
+func (m *MCPServerMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *MCPServerMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *MCPServerMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().MCPServer.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetName sets the "name" field.
+func (m *MCPServerMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *MCPServerMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *MCPServerMutation) ResetName() {
+	m.name = nil
+}
+
+// SetTransport sets the "transport" field.
+func (m *MCPServerMutation) SetTransport(s string) {
+	m.transport = &s
+}
+
+// Transport returns the value of the "transport" field in the mutation.
+func (m *MCPServerMutation) Transport() (r string, exists bool) {
+	v := m.transport
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTransport returns the old "transport" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldTransport(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTransport is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTransport requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTransport: %w", err)
+	}
+	return oldValue.Transport, nil
+}
+
+// ResetTransport resets all changes to the "transport" field.
+func (m *MCPServerMutation) ResetTransport() {
+	m.transport = nil
+}
+
+// SetCommand sets the "command" field.
+func (m *MCPServerMutation) SetCommand(s string) {
+	m.command = &s
+}
+
+// Command returns the value of the "command" field in the mutation.
+func (m *MCPServerMutation) Command() (r string, exists bool) {
+	v := m.command
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommand returns the old "command" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldCommand(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommand is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommand requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommand: %w", err)
+	}
+	return oldValue.Command, nil
+}
+
+// ResetCommand resets all changes to the "command" field.
+func (m *MCPServerMutation) ResetCommand() {
+	m.command = nil
+}
+
+// SetArgs sets the "args" field.
+func (m *MCPServerMutation) SetArgs(s string) {
+	m.args = &s
+}
+
+// Args returns the value of the "args" field in the mutation.
+func (m *MCPServerMutation) Args() (r string, exists bool) {
+	v := m.args
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArgs returns the old "args" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldArgs(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArgs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArgs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArgs: %w", err)
+	}
+	return oldValue.Args, nil
+}
+
+// ClearArgs clears the value of the "args" field.
+func (m *MCPServerMutation) ClearArgs() {
+	m.args = nil
+	m.clearedFields[mcpserver.FieldArgs] = struct{}{}
+}
+
+// ArgsCleared returns if the "args" field was cleared in this mutation.
+func (m *MCPServerMutation) ArgsCleared() bool {
+	_, ok := m.clearedFields[mcpserver.FieldArgs]
+	return ok
+}
+
+// ResetArgs resets all changes to the "args" field.
+func (m *MCPServerMutation) ResetArgs() {
+	m.args = nil
+	delete(m.clearedFields, mcpserver.FieldArgs)
+}
+
+// SetEnv sets the "env" field.
+func (m *MCPServerMutation) SetEnv(s string) {
+	m.env = &s
+}
+
+// Env returns the value of the "env" field in the mutation.
+func (m *MCPServerMutation) Env() (r string, exists bool) {
+	v := m.env
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnv returns the old "env" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldEnv(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnv is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnv requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnv: %w", err)
+	}
+	return oldValue.Env, nil
+}
+
+// ClearEnv clears the value of the "env" field.
+func (m *MCPServerMutation) ClearEnv() {
+	m.env = nil
+	m.clearedFields[mcpserver.FieldEnv] = struct{}{}
+}
+
+// EnvCleared returns if the "env" field was cleared in this mutation.
+func (m *MCPServerMutation) EnvCleared() bool {
+	_, ok := m.clearedFields[mcpserver.FieldEnv]
+	return ok
+}
+
+// ResetEnv resets all changes to the "env" field.
+func (m *MCPServerMutation) ResetEnv() {
+	m.env = nil
+	delete(m.clearedFields, mcpserver.FieldEnv)
+}
+
+// SetEnvNames sets the "env_names" field.
+func (m *MCPServerMutation) SetEnvNames(s string) {
+	m.env_names = &s
+}
+
+// EnvNames returns the value of the "env_names" field in the mutation.
+func (m *MCPServerMutation) EnvNames() (r string, exists bool) {
+	v := m.env_names
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnvNames returns the old "env_names" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldEnvNames(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnvNames is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnvNames requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnvNames: %w", err)
+	}
+	return oldValue.EnvNames, nil
+}
+
+// ClearEnvNames clears the value of the "env_names" field.
+func (m *MCPServerMutation) ClearEnvNames() {
+	m.env_names = nil
+	m.clearedFields[mcpserver.FieldEnvNames] = struct{}{}
+}
+
+// EnvNamesCleared returns if the "env_names" field was cleared in this mutation.
+func (m *MCPServerMutation) EnvNamesCleared() bool {
+	_, ok := m.clearedFields[mcpserver.FieldEnvNames]
+	return ok
+}
+
+// ResetEnvNames resets all changes to the "env_names" field.
+func (m *MCPServerMutation) ResetEnvNames() {
+	m.env_names = nil
+	delete(m.clearedFields, mcpserver.FieldEnvNames)
+}
+
+// SetURL sets the "url" field.
+func (m *MCPServerMutation) SetURL(s string) {
+	m.url = &s
+}
+
+// URL returns the value of the "url" field in the mutation.
+func (m *MCPServerMutation) URL() (r string, exists bool) {
+	v := m.url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldURL returns the old "url" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldURL: %w", err)
+	}
+	return oldValue.URL, nil
+}
+
+// ResetURL resets all changes to the "url" field.
+func (m *MCPServerMutation) ResetURL() {
+	m.url = nil
+}
+
+// SetHeaders sets the "headers" field.
+func (m *MCPServerMutation) SetHeaders(s string) {
+	m.headers = &s
+}
+
+// Headers returns the value of the "headers" field in the mutation.
+func (m *MCPServerMutation) Headers() (r string, exists bool) {
+	v := m.headers
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHeaders returns the old "headers" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldHeaders(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHeaders is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHeaders requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHeaders: %w", err)
+	}
+	return oldValue.Headers, nil
+}
+
+// ClearHeaders clears the value of the "headers" field.
+func (m *MCPServerMutation) ClearHeaders() {
+	m.headers = nil
+	m.clearedFields[mcpserver.FieldHeaders] = struct{}{}
+}
+
+// HeadersCleared returns if the "headers" field was cleared in this mutation.
+func (m *MCPServerMutation) HeadersCleared() bool {
+	_, ok := m.clearedFields[mcpserver.FieldHeaders]
+	return ok
+}
+
+// ResetHeaders resets all changes to the "headers" field.
+func (m *MCPServerMutation) ResetHeaders() {
+	m.headers = nil
+	delete(m.clearedFields, mcpserver.FieldHeaders)
+}
+
+// SetHeaderNames sets the "header_names" field.
+func (m *MCPServerMutation) SetHeaderNames(s string) {
+	m.header_names = &s
+}
+
+// HeaderNames returns the value of the "header_names" field in the mutation.
+func (m *MCPServerMutation) HeaderNames() (r string, exists bool) {
+	v := m.header_names
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHeaderNames returns the old "header_names" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldHeaderNames(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHeaderNames is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHeaderNames requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHeaderNames: %w", err)
+	}
+	return oldValue.HeaderNames, nil
+}
+
+// ClearHeaderNames clears the value of the "header_names" field.
+func (m *MCPServerMutation) ClearHeaderNames() {
+	m.header_names = nil
+	m.clearedFields[mcpserver.FieldHeaderNames] = struct{}{}
+}
+
+// HeaderNamesCleared returns if the "header_names" field was cleared in this mutation.
+func (m *MCPServerMutation) HeaderNamesCleared() bool {
+	_, ok := m.clearedFields[mcpserver.FieldHeaderNames]
+	return ok
+}
+
+// ResetHeaderNames resets all changes to the "header_names" field.
+func (m *MCPServerMutation) ResetHeaderNames() {
+	m.header_names = nil
+	delete(m.clearedFields, mcpserver.FieldHeaderNames)
+}
+
+// SetEnabled sets the "enabled" field.
+func (m *MCPServerMutation) SetEnabled(b bool) {
+	m.enabled = &b
+}
+
+// Enabled returns the value of the "enabled" field in the mutation.
+func (m *MCPServerMutation) Enabled() (r bool, exists bool) {
+	v := m.enabled
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnabled returns the old "enabled" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldEnabled(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnabled is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnabled requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnabled: %w", err)
+	}
+	return oldValue.Enabled, nil
+}
+
+// ResetEnabled resets all changes to the "enabled" field.
+func (m *MCPServerMutation) ResetEnabled() {
+	m.enabled = nil
+}
+
+// SetDataClass sets the "data_class" field.
+func (m *MCPServerMutation) SetDataClass(s string) {
+	m.data_class = &s
+}
+
+// DataClass returns the value of the "data_class" field in the mutation.
+func (m *MCPServerMutation) DataClass() (r string, exists bool) {
+	v := m.data_class
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDataClass returns the old "data_class" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldDataClass(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDataClass is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDataClass requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDataClass: %w", err)
+	}
+	return oldValue.DataClass, nil
+}
+
+// ResetDataClass resets all changes to the "data_class" field.
+func (m *MCPServerMutation) ResetDataClass() {
+	m.data_class = nil
+}
+
+// SetRejected sets the "rejected" field.
+func (m *MCPServerMutation) SetRejected(s string) {
+	m.rejected = &s
+}
+
+// Rejected returns the value of the "rejected" field in the mutation.
+func (m *MCPServerMutation) Rejected() (r string, exists bool) {
+	v := m.rejected
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRejected returns the old "rejected" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldRejected(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRejected is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRejected requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRejected: %w", err)
+	}
+	return oldValue.Rejected, nil
+}
+
+// ClearRejected clears the value of the "rejected" field.
+func (m *MCPServerMutation) ClearRejected() {
+	m.rejected = nil
+	m.clearedFields[mcpserver.FieldRejected] = struct{}{}
+}
+
+// RejectedCleared returns if the "rejected" field was cleared in this mutation.
+func (m *MCPServerMutation) RejectedCleared() bool {
+	_, ok := m.clearedFields[mcpserver.FieldRejected]
+	return ok
+}
+
+// ResetRejected resets all changes to the "rejected" field.
+func (m *MCPServerMutation) ResetRejected() {
+	m.rejected = nil
+	delete(m.clearedFields, mcpserver.FieldRejected)
+}
+
+// SetRevision sets the "revision" field.
+func (m *MCPServerMutation) SetRevision(i int) {
+	m.revision = &i
+	m.addrevision = nil
+}
+
+// Revision returns the value of the "revision" field in the mutation.
+func (m *MCPServerMutation) Revision() (r int, exists bool) {
+	v := m.revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevision returns the old "revision" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldRevision(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
+	}
+	return oldValue.Revision, nil
+}
+
+// AddRevision adds i to the "revision" field.
+func (m *MCPServerMutation) AddRevision(i int) {
+	if m.addrevision != nil {
+		*m.addrevision += i
+	} else {
+		m.addrevision = &i
+	}
+}
+
+// AddedRevision returns the value that was added to the "revision" field in this mutation.
+func (m *MCPServerMutation) AddedRevision() (r int, exists bool) {
+	v := m.addrevision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRevision resets all changes to the "revision" field.
+func (m *MCPServerMutation) ResetRevision() {
+	m.revision = nil
+	m.addrevision = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *MCPServerMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *MCPServerMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *MCPServerMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetImportedAt sets the "imported_at" field.
+func (m *MCPServerMutation) SetImportedAt(t time.Time) {
+	m.imported_at = &t
+}
+
+// ImportedAt returns the value of the "imported_at" field in the mutation.
+func (m *MCPServerMutation) ImportedAt() (r time.Time, exists bool) {
+	v := m.imported_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldImportedAt returns the old "imported_at" field's value of the MCPServer entity.
+// If the MCPServer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPServerMutation) OldImportedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldImportedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldImportedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldImportedAt: %w", err)
+	}
+	return oldValue.ImportedAt, nil
+}
+
+// ResetImportedAt resets all changes to the "imported_at" field.
+func (m *MCPServerMutation) ResetImportedAt() {
+	m.imported_at = nil
+}
+
+// Where appends a list predicates to the MCPServerMutation builder.
+func (m *MCPServerMutation) Where(ps ...predicate.MCPServer) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the MCPServerMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *MCPServerMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.MCPServer, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *MCPServerMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *MCPServerMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (MCPServer).
+func (m *MCPServerMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *MCPServerMutation) Fields() []string {
+	fields := make([]string, 0, 15)
+	if m.name != nil {
+		fields = append(fields, mcpserver.FieldName)
+	}
+	if m.transport != nil {
+		fields = append(fields, mcpserver.FieldTransport)
+	}
+	if m.command != nil {
+		fields = append(fields, mcpserver.FieldCommand)
+	}
+	if m.args != nil {
+		fields = append(fields, mcpserver.FieldArgs)
+	}
+	if m.env != nil {
+		fields = append(fields, mcpserver.FieldEnv)
+	}
+	if m.env_names != nil {
+		fields = append(fields, mcpserver.FieldEnvNames)
+	}
+	if m.url != nil {
+		fields = append(fields, mcpserver.FieldURL)
+	}
+	if m.headers != nil {
+		fields = append(fields, mcpserver.FieldHeaders)
+	}
+	if m.header_names != nil {
+		fields = append(fields, mcpserver.FieldHeaderNames)
+	}
+	if m.enabled != nil {
+		fields = append(fields, mcpserver.FieldEnabled)
+	}
+	if m.data_class != nil {
+		fields = append(fields, mcpserver.FieldDataClass)
+	}
+	if m.rejected != nil {
+		fields = append(fields, mcpserver.FieldRejected)
+	}
+	if m.revision != nil {
+		fields = append(fields, mcpserver.FieldRevision)
+	}
+	if m.created_at != nil {
+		fields = append(fields, mcpserver.FieldCreatedAt)
+	}
+	if m.imported_at != nil {
+		fields = append(fields, mcpserver.FieldImportedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *MCPServerMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case mcpserver.FieldName:
+		return m.Name()
+	case mcpserver.FieldTransport:
+		return m.Transport()
+	case mcpserver.FieldCommand:
+		return m.Command()
+	case mcpserver.FieldArgs:
+		return m.Args()
+	case mcpserver.FieldEnv:
+		return m.Env()
+	case mcpserver.FieldEnvNames:
+		return m.EnvNames()
+	case mcpserver.FieldURL:
+		return m.URL()
+	case mcpserver.FieldHeaders:
+		return m.Headers()
+	case mcpserver.FieldHeaderNames:
+		return m.HeaderNames()
+	case mcpserver.FieldEnabled:
+		return m.Enabled()
+	case mcpserver.FieldDataClass:
+		return m.DataClass()
+	case mcpserver.FieldRejected:
+		return m.Rejected()
+	case mcpserver.FieldRevision:
+		return m.Revision()
+	case mcpserver.FieldCreatedAt:
+		return m.CreatedAt()
+	case mcpserver.FieldImportedAt:
+		return m.ImportedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *MCPServerMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case mcpserver.FieldName:
+		return m.OldName(ctx)
+	case mcpserver.FieldTransport:
+		return m.OldTransport(ctx)
+	case mcpserver.FieldCommand:
+		return m.OldCommand(ctx)
+	case mcpserver.FieldArgs:
+		return m.OldArgs(ctx)
+	case mcpserver.FieldEnv:
+		return m.OldEnv(ctx)
+	case mcpserver.FieldEnvNames:
+		return m.OldEnvNames(ctx)
+	case mcpserver.FieldURL:
+		return m.OldURL(ctx)
+	case mcpserver.FieldHeaders:
+		return m.OldHeaders(ctx)
+	case mcpserver.FieldHeaderNames:
+		return m.OldHeaderNames(ctx)
+	case mcpserver.FieldEnabled:
+		return m.OldEnabled(ctx)
+	case mcpserver.FieldDataClass:
+		return m.OldDataClass(ctx)
+	case mcpserver.FieldRejected:
+		return m.OldRejected(ctx)
+	case mcpserver.FieldRevision:
+		return m.OldRevision(ctx)
+	case mcpserver.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case mcpserver.FieldImportedAt:
+		return m.OldImportedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown MCPServer field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *MCPServerMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case mcpserver.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case mcpserver.FieldTransport:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTransport(v)
+		return nil
+	case mcpserver.FieldCommand:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommand(v)
+		return nil
+	case mcpserver.FieldArgs:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArgs(v)
+		return nil
+	case mcpserver.FieldEnv:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnv(v)
+		return nil
+	case mcpserver.FieldEnvNames:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnvNames(v)
+		return nil
+	case mcpserver.FieldURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetURL(v)
+		return nil
+	case mcpserver.FieldHeaders:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHeaders(v)
+		return nil
+	case mcpserver.FieldHeaderNames:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHeaderNames(v)
+		return nil
+	case mcpserver.FieldEnabled:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnabled(v)
+		return nil
+	case mcpserver.FieldDataClass:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDataClass(v)
+		return nil
+	case mcpserver.FieldRejected:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRejected(v)
+		return nil
+	case mcpserver.FieldRevision:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevision(v)
+		return nil
+	case mcpserver.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case mcpserver.FieldImportedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetImportedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown MCPServer field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *MCPServerMutation) AddedFields() []string {
+	var fields []string
+	if m.addrevision != nil {
+		fields = append(fields, mcpserver.FieldRevision)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *MCPServerMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case mcpserver.FieldRevision:
+		return m.AddedRevision()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *MCPServerMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case mcpserver.FieldRevision:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevision(v)
+		return nil
+	}
+	return fmt.Errorf("unknown MCPServer numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *MCPServerMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(mcpserver.FieldArgs) {
+		fields = append(fields, mcpserver.FieldArgs)
+	}
+	if m.FieldCleared(mcpserver.FieldEnv) {
+		fields = append(fields, mcpserver.FieldEnv)
+	}
+	if m.FieldCleared(mcpserver.FieldEnvNames) {
+		fields = append(fields, mcpserver.FieldEnvNames)
+	}
+	if m.FieldCleared(mcpserver.FieldHeaders) {
+		fields = append(fields, mcpserver.FieldHeaders)
+	}
+	if m.FieldCleared(mcpserver.FieldHeaderNames) {
+		fields = append(fields, mcpserver.FieldHeaderNames)
+	}
+	if m.FieldCleared(mcpserver.FieldRejected) {
+		fields = append(fields, mcpserver.FieldRejected)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *MCPServerMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *MCPServerMutation) ClearField(name string) error {
+	switch name {
+	case mcpserver.FieldArgs:
+		m.ClearArgs()
+		return nil
+	case mcpserver.FieldEnv:
+		m.ClearEnv()
+		return nil
+	case mcpserver.FieldEnvNames:
+		m.ClearEnvNames()
+		return nil
+	case mcpserver.FieldHeaders:
+		m.ClearHeaders()
+		return nil
+	case mcpserver.FieldHeaderNames:
+		m.ClearHeaderNames()
+		return nil
+	case mcpserver.FieldRejected:
+		m.ClearRejected()
+		return nil
+	}
+	return fmt.Errorf("unknown MCPServer nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *MCPServerMutation) ResetField(name string) error {
+	switch name {
+	case mcpserver.FieldName:
+		m.ResetName()
+		return nil
+	case mcpserver.FieldTransport:
+		m.ResetTransport()
+		return nil
+	case mcpserver.FieldCommand:
+		m.ResetCommand()
+		return nil
+	case mcpserver.FieldArgs:
+		m.ResetArgs()
+		return nil
+	case mcpserver.FieldEnv:
+		m.ResetEnv()
+		return nil
+	case mcpserver.FieldEnvNames:
+		m.ResetEnvNames()
+		return nil
+	case mcpserver.FieldURL:
+		m.ResetURL()
+		return nil
+	case mcpserver.FieldHeaders:
+		m.ResetHeaders()
+		return nil
+	case mcpserver.FieldHeaderNames:
+		m.ResetHeaderNames()
+		return nil
+	case mcpserver.FieldEnabled:
+		m.ResetEnabled()
+		return nil
+	case mcpserver.FieldDataClass:
+		m.ResetDataClass()
+		return nil
+	case mcpserver.FieldRejected:
+		m.ResetRejected()
+		return nil
+	case mcpserver.FieldRevision:
+		m.ResetRevision()
+		return nil
+	case mcpserver.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case mcpserver.FieldImportedAt:
+		m.ResetImportedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown MCPServer field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *MCPServerMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *MCPServerMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *MCPServerMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *MCPServerMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *MCPServerMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *MCPServerMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *MCPServerMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown MCPServer unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *MCPServerMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown MCPServer edge %s", name)
+}
+
+// MCPToolMutation represents an operation that mutates the MCPTool nodes in the graph.
+type MCPToolMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *uuid.UUID
+	name              *string
+	description       *string
+	input_schema      *string
+	digest            *string
+	status            *string
+	found_description *string
+	found_schema      *string
+	found_digest      *string
+	approval_required *bool
+	reviewer_id       *uuid.UUID
+	reviewed_at       *time.Time
+	clearedFields     map[string]struct{}
+	server            *uuid.UUID
+	clearedserver     bool
+	done              bool
+	oldValue          func(context.Context) (*MCPTool, error)
+	predicates        []predicate.MCPTool
+}
+
+var _ ent.Mutation = (*MCPToolMutation)(nil)
+
+// mcptoolOption allows management of the mutation configuration using functional options.
+type mcptoolOption func(*MCPToolMutation)
+
+// newMCPToolMutation creates new mutation for the MCPTool entity.
+func newMCPToolMutation(c config, op Op, opts ...mcptoolOption) *MCPToolMutation {
+	m := &MCPToolMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeMCPTool,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withMCPToolID sets the ID field of the mutation.
+func withMCPToolID(id uuid.UUID) mcptoolOption {
+	return func(m *MCPToolMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *MCPTool
+		)
+		m.oldValue = func(ctx context.Context) (*MCPTool, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().MCPTool.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withMCPTool sets the old MCPTool of the mutation.
+func withMCPTool(node *MCPTool) mcptoolOption {
+	return func(m *MCPToolMutation) {
+		m.oldValue = func(context.Context) (*MCPTool, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m MCPToolMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m MCPToolMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of MCPTool entities.
+func (m *MCPToolMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *MCPToolMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *MCPToolMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().MCPTool.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetServerID sets the "server_id" field.
+func (m *MCPToolMutation) SetServerID(u uuid.UUID) {
+	m.server = &u
+}
+
+// ServerID returns the value of the "server_id" field in the mutation.
+func (m *MCPToolMutation) ServerID() (r uuid.UUID, exists bool) {
+	v := m.server
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldServerID returns the old "server_id" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldServerID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldServerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldServerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldServerID: %w", err)
+	}
+	return oldValue.ServerID, nil
+}
+
+// ResetServerID resets all changes to the "server_id" field.
+func (m *MCPToolMutation) ResetServerID() {
+	m.server = nil
+}
+
+// SetName sets the "name" field.
+func (m *MCPToolMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *MCPToolMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *MCPToolMutation) ResetName() {
+	m.name = nil
+}
+
+// SetDescription sets the "description" field.
+func (m *MCPToolMutation) SetDescription(s string) {
+	m.description = &s
+}
+
+// Description returns the value of the "description" field in the mutation.
+func (m *MCPToolMutation) Description() (r string, exists bool) {
+	v := m.description
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDescription returns the old "description" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldDescription(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDescription is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDescription requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDescription: %w", err)
+	}
+	return oldValue.Description, nil
+}
+
+// ResetDescription resets all changes to the "description" field.
+func (m *MCPToolMutation) ResetDescription() {
+	m.description = nil
+}
+
+// SetInputSchema sets the "input_schema" field.
+func (m *MCPToolMutation) SetInputSchema(s string) {
+	m.input_schema = &s
+}
+
+// InputSchema returns the value of the "input_schema" field in the mutation.
+func (m *MCPToolMutation) InputSchema() (r string, exists bool) {
+	v := m.input_schema
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInputSchema returns the old "input_schema" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldInputSchema(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInputSchema is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInputSchema requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInputSchema: %w", err)
+	}
+	return oldValue.InputSchema, nil
+}
+
+// ResetInputSchema resets all changes to the "input_schema" field.
+func (m *MCPToolMutation) ResetInputSchema() {
+	m.input_schema = nil
+}
+
+// SetDigest sets the "digest" field.
+func (m *MCPToolMutation) SetDigest(s string) {
+	m.digest = &s
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *MCPToolMutation) Digest() (r string, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldDigest(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *MCPToolMutation) ResetDigest() {
+	m.digest = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *MCPToolMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *MCPToolMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *MCPToolMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetFoundDescription sets the "found_description" field.
+func (m *MCPToolMutation) SetFoundDescription(s string) {
+	m.found_description = &s
+}
+
+// FoundDescription returns the value of the "found_description" field in the mutation.
+func (m *MCPToolMutation) FoundDescription() (r string, exists bool) {
+	v := m.found_description
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFoundDescription returns the old "found_description" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldFoundDescription(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFoundDescription is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFoundDescription requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFoundDescription: %w", err)
+	}
+	return oldValue.FoundDescription, nil
+}
+
+// ResetFoundDescription resets all changes to the "found_description" field.
+func (m *MCPToolMutation) ResetFoundDescription() {
+	m.found_description = nil
+}
+
+// SetFoundSchema sets the "found_schema" field.
+func (m *MCPToolMutation) SetFoundSchema(s string) {
+	m.found_schema = &s
+}
+
+// FoundSchema returns the value of the "found_schema" field in the mutation.
+func (m *MCPToolMutation) FoundSchema() (r string, exists bool) {
+	v := m.found_schema
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFoundSchema returns the old "found_schema" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldFoundSchema(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFoundSchema is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFoundSchema requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFoundSchema: %w", err)
+	}
+	return oldValue.FoundSchema, nil
+}
+
+// ResetFoundSchema resets all changes to the "found_schema" field.
+func (m *MCPToolMutation) ResetFoundSchema() {
+	m.found_schema = nil
+}
+
+// SetFoundDigest sets the "found_digest" field.
+func (m *MCPToolMutation) SetFoundDigest(s string) {
+	m.found_digest = &s
+}
+
+// FoundDigest returns the value of the "found_digest" field in the mutation.
+func (m *MCPToolMutation) FoundDigest() (r string, exists bool) {
+	v := m.found_digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFoundDigest returns the old "found_digest" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldFoundDigest(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFoundDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFoundDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFoundDigest: %w", err)
+	}
+	return oldValue.FoundDigest, nil
+}
+
+// ResetFoundDigest resets all changes to the "found_digest" field.
+func (m *MCPToolMutation) ResetFoundDigest() {
+	m.found_digest = nil
+}
+
+// SetApprovalRequired sets the "approval_required" field.
+func (m *MCPToolMutation) SetApprovalRequired(b bool) {
+	m.approval_required = &b
+}
+
+// ApprovalRequired returns the value of the "approval_required" field in the mutation.
+func (m *MCPToolMutation) ApprovalRequired() (r bool, exists bool) {
+	v := m.approval_required
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldApprovalRequired returns the old "approval_required" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldApprovalRequired(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldApprovalRequired is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldApprovalRequired requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldApprovalRequired: %w", err)
+	}
+	return oldValue.ApprovalRequired, nil
+}
+
+// ResetApprovalRequired resets all changes to the "approval_required" field.
+func (m *MCPToolMutation) ResetApprovalRequired() {
+	m.approval_required = nil
+}
+
+// SetReviewerID sets the "reviewer_id" field.
+func (m *MCPToolMutation) SetReviewerID(u uuid.UUID) {
+	m.reviewer_id = &u
+}
+
+// ReviewerID returns the value of the "reviewer_id" field in the mutation.
+func (m *MCPToolMutation) ReviewerID() (r uuid.UUID, exists bool) {
+	v := m.reviewer_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewerID returns the old "reviewer_id" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldReviewerID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewerID: %w", err)
+	}
+	return oldValue.ReviewerID, nil
+}
+
+// ResetReviewerID resets all changes to the "reviewer_id" field.
+func (m *MCPToolMutation) ResetReviewerID() {
+	m.reviewer_id = nil
+}
+
+// SetReviewedAt sets the "reviewed_at" field.
+func (m *MCPToolMutation) SetReviewedAt(t time.Time) {
+	m.reviewed_at = &t
+}
+
+// ReviewedAt returns the value of the "reviewed_at" field in the mutation.
+func (m *MCPToolMutation) ReviewedAt() (r time.Time, exists bool) {
+	v := m.reviewed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewedAt returns the old "reviewed_at" field's value of the MCPTool entity.
+// If the MCPTool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MCPToolMutation) OldReviewedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewedAt: %w", err)
+	}
+	return oldValue.ReviewedAt, nil
+}
+
+// ResetReviewedAt resets all changes to the "reviewed_at" field.
+func (m *MCPToolMutation) ResetReviewedAt() {
+	m.reviewed_at = nil
+}
+
+// ClearServer clears the "server" edge to the MCPServer entity.
+func (m *MCPToolMutation) ClearServer() {
+	m.clearedserver = true
+	m.clearedFields[mcptool.FieldServerID] = struct{}{}
+}
+
+// ServerCleared reports if the "server" edge to the MCPServer entity was cleared.
+func (m *MCPToolMutation) ServerCleared() bool {
+	return m.clearedserver
+}
+
+// ServerIDs returns the "server" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// ServerID instead. It exists only for internal usage by the builders.
+func (m *MCPToolMutation) ServerIDs() (ids []uuid.UUID) {
+	if id := m.server; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetServer resets all changes to the "server" edge.
+func (m *MCPToolMutation) ResetServer() {
+	m.server = nil
+	m.clearedserver = false
+}
+
+// Where appends a list predicates to the MCPToolMutation builder.
+func (m *MCPToolMutation) Where(ps ...predicate.MCPTool) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the MCPToolMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *MCPToolMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.MCPTool, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *MCPToolMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *MCPToolMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (MCPTool).
+func (m *MCPToolMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *MCPToolMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.server != nil {
+		fields = append(fields, mcptool.FieldServerID)
+	}
+	if m.name != nil {
+		fields = append(fields, mcptool.FieldName)
+	}
+	if m.description != nil {
+		fields = append(fields, mcptool.FieldDescription)
+	}
+	if m.input_schema != nil {
+		fields = append(fields, mcptool.FieldInputSchema)
+	}
+	if m.digest != nil {
+		fields = append(fields, mcptool.FieldDigest)
+	}
+	if m.status != nil {
+		fields = append(fields, mcptool.FieldStatus)
+	}
+	if m.found_description != nil {
+		fields = append(fields, mcptool.FieldFoundDescription)
+	}
+	if m.found_schema != nil {
+		fields = append(fields, mcptool.FieldFoundSchema)
+	}
+	if m.found_digest != nil {
+		fields = append(fields, mcptool.FieldFoundDigest)
+	}
+	if m.approval_required != nil {
+		fields = append(fields, mcptool.FieldApprovalRequired)
+	}
+	if m.reviewer_id != nil {
+		fields = append(fields, mcptool.FieldReviewerID)
+	}
+	if m.reviewed_at != nil {
+		fields = append(fields, mcptool.FieldReviewedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *MCPToolMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case mcptool.FieldServerID:
+		return m.ServerID()
+	case mcptool.FieldName:
+		return m.Name()
+	case mcptool.FieldDescription:
+		return m.Description()
+	case mcptool.FieldInputSchema:
+		return m.InputSchema()
+	case mcptool.FieldDigest:
+		return m.Digest()
+	case mcptool.FieldStatus:
+		return m.Status()
+	case mcptool.FieldFoundDescription:
+		return m.FoundDescription()
+	case mcptool.FieldFoundSchema:
+		return m.FoundSchema()
+	case mcptool.FieldFoundDigest:
+		return m.FoundDigest()
+	case mcptool.FieldApprovalRequired:
+		return m.ApprovalRequired()
+	case mcptool.FieldReviewerID:
+		return m.ReviewerID()
+	case mcptool.FieldReviewedAt:
+		return m.ReviewedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *MCPToolMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case mcptool.FieldServerID:
+		return m.OldServerID(ctx)
+	case mcptool.FieldName:
+		return m.OldName(ctx)
+	case mcptool.FieldDescription:
+		return m.OldDescription(ctx)
+	case mcptool.FieldInputSchema:
+		return m.OldInputSchema(ctx)
+	case mcptool.FieldDigest:
+		return m.OldDigest(ctx)
+	case mcptool.FieldStatus:
+		return m.OldStatus(ctx)
+	case mcptool.FieldFoundDescription:
+		return m.OldFoundDescription(ctx)
+	case mcptool.FieldFoundSchema:
+		return m.OldFoundSchema(ctx)
+	case mcptool.FieldFoundDigest:
+		return m.OldFoundDigest(ctx)
+	case mcptool.FieldApprovalRequired:
+		return m.OldApprovalRequired(ctx)
+	case mcptool.FieldReviewerID:
+		return m.OldReviewerID(ctx)
+	case mcptool.FieldReviewedAt:
+		return m.OldReviewedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown MCPTool field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *MCPToolMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case mcptool.FieldServerID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetServerID(v)
+		return nil
+	case mcptool.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case mcptool.FieldDescription:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDescription(v)
+		return nil
+	case mcptool.FieldInputSchema:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInputSchema(v)
+		return nil
+	case mcptool.FieldDigest:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
+		return nil
+	case mcptool.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case mcptool.FieldFoundDescription:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFoundDescription(v)
+		return nil
+	case mcptool.FieldFoundSchema:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFoundSchema(v)
+		return nil
+	case mcptool.FieldFoundDigest:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFoundDigest(v)
+		return nil
+	case mcptool.FieldApprovalRequired:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetApprovalRequired(v)
+		return nil
+	case mcptool.FieldReviewerID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewerID(v)
+		return nil
+	case mcptool.FieldReviewedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown MCPTool field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *MCPToolMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *MCPToolMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *MCPToolMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown MCPTool numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *MCPToolMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *MCPToolMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *MCPToolMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown MCPTool nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *MCPToolMutation) ResetField(name string) error {
+	switch name {
+	case mcptool.FieldServerID:
+		m.ResetServerID()
+		return nil
+	case mcptool.FieldName:
+		m.ResetName()
+		return nil
+	case mcptool.FieldDescription:
+		m.ResetDescription()
+		return nil
+	case mcptool.FieldInputSchema:
+		m.ResetInputSchema()
+		return nil
+	case mcptool.FieldDigest:
+		m.ResetDigest()
+		return nil
+	case mcptool.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case mcptool.FieldFoundDescription:
+		m.ResetFoundDescription()
+		return nil
+	case mcptool.FieldFoundSchema:
+		m.ResetFoundSchema()
+		return nil
+	case mcptool.FieldFoundDigest:
+		m.ResetFoundDigest()
+		return nil
+	case mcptool.FieldApprovalRequired:
+		m.ResetApprovalRequired()
+		return nil
+	case mcptool.FieldReviewerID:
+		m.ResetReviewerID()
+		return nil
+	case mcptool.FieldReviewedAt:
+		m.ResetReviewedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown MCPTool field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *MCPToolMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.server != nil {
+		edges = append(edges, mcptool.EdgeServer)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *MCPToolMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case mcptool.EdgeServer:
+		if id := m.server; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *MCPToolMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *MCPToolMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *MCPToolMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedserver {
+		edges = append(edges, mcptool.EdgeServer)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *MCPToolMutation) EdgeCleared(name string) bool {
+	switch name {
+	case mcptool.EdgeServer:
+		return m.clearedserver
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *MCPToolMutation) ClearEdge(name string) error {
+	switch name {
+	case mcptool.EdgeServer:
+		m.ClearServer()
+		return nil
+	}
+	return fmt.Errorf("unknown MCPTool unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *MCPToolMutation) ResetEdge(name string) error {
+	switch name {
+	case mcptool.EdgeServer:
+		m.ResetServer()
+		return nil
+	}
+	return fmt.Errorf("unknown MCPTool edge %s", name)
 }
 
 // OpenPointMutation represents an operation that mutates the OpenPoint nodes in the graph.

@@ -10,6 +10,8 @@ import (
 	"github.com/countersign/countersign/ent/contentrevision"
 	"github.com/countersign/countersign/ent/conversation"
 	"github.com/countersign/countersign/ent/idempotencykey"
+	"github.com/countersign/countersign/ent/mcpserver"
+	"github.com/countersign/countersign/ent/mcptool"
 	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
@@ -170,6 +172,46 @@ func init() {
 	idempotencykeyDescHolder := idempotencykeyFields[5].Descriptor()
 	// idempotencykey.DefaultHolder holds the default value on creation for the holder field.
 	idempotencykey.DefaultHolder = idempotencykeyDescHolder.Default.(string)
+	mcpserverFields := schema.MCPServer{}.Fields()
+	_ = mcpserverFields
+	// mcpserverDescCommand is the schema descriptor for command field.
+	mcpserverDescCommand := mcpserverFields[3].Descriptor()
+	// mcpserver.DefaultCommand holds the default value on creation for the command field.
+	mcpserver.DefaultCommand = mcpserverDescCommand.Default.(string)
+	// mcpserverDescURL is the schema descriptor for url field.
+	mcpserverDescURL := mcpserverFields[7].Descriptor()
+	// mcpserver.DefaultURL holds the default value on creation for the url field.
+	mcpserver.DefaultURL = mcpserverDescURL.Default.(string)
+	// mcpserverDescEnabled is the schema descriptor for enabled field.
+	mcpserverDescEnabled := mcpserverFields[10].Descriptor()
+	// mcpserver.DefaultEnabled holds the default value on creation for the enabled field.
+	mcpserver.DefaultEnabled = mcpserverDescEnabled.Default.(bool)
+	// mcpserverDescRevision is the schema descriptor for revision field.
+	mcpserverDescRevision := mcpserverFields[13].Descriptor()
+	// mcpserver.DefaultRevision holds the default value on creation for the revision field.
+	mcpserver.DefaultRevision = mcpserverDescRevision.Default.(int)
+	mcptoolFields := schema.MCPTool{}.Fields()
+	_ = mcptoolFields
+	// mcptoolDescDescription is the schema descriptor for description field.
+	mcptoolDescDescription := mcptoolFields[3].Descriptor()
+	// mcptool.DefaultDescription holds the default value on creation for the description field.
+	mcptool.DefaultDescription = mcptoolDescDescription.Default.(string)
+	// mcptoolDescFoundDescription is the schema descriptor for found_description field.
+	mcptoolDescFoundDescription := mcptoolFields[7].Descriptor()
+	// mcptool.DefaultFoundDescription holds the default value on creation for the found_description field.
+	mcptool.DefaultFoundDescription = mcptoolDescFoundDescription.Default.(string)
+	// mcptoolDescFoundSchema is the schema descriptor for found_schema field.
+	mcptoolDescFoundSchema := mcptoolFields[8].Descriptor()
+	// mcptool.DefaultFoundSchema holds the default value on creation for the found_schema field.
+	mcptool.DefaultFoundSchema = mcptoolDescFoundSchema.Default.(string)
+	// mcptoolDescFoundDigest is the schema descriptor for found_digest field.
+	mcptoolDescFoundDigest := mcptoolFields[9].Descriptor()
+	// mcptool.DefaultFoundDigest holds the default value on creation for the found_digest field.
+	mcptool.DefaultFoundDigest = mcptoolDescFoundDigest.Default.(string)
+	// mcptoolDescApprovalRequired is the schema descriptor for approval_required field.
+	mcptoolDescApprovalRequired := mcptoolFields[10].Descriptor()
+	// mcptool.DefaultApprovalRequired holds the default value on creation for the approval_required field.
+	mcptool.DefaultApprovalRequired = mcptoolDescApprovalRequired.Default.(bool)
 	openpointFields := schema.OpenPoint{}.Fields()
 	_ = openpointFields
 	// openpointDescTimes is the schema descriptor for times field.

@@ -46,6 +46,10 @@ type Tx struct {
 	Installation *InstallationClient
 	// IntegrityFailure is the client for interacting with the IntegrityFailure builders.
 	IntegrityFailure *IntegrityFailureClient
+	// MCPServer is the client for interacting with the MCPServer builders.
+	MCPServer *MCPServerClient
+	// MCPTool is the client for interacting with the MCPTool builders.
+	MCPTool *MCPToolClient
 	// OpenPoint is the client for interacting with the OpenPoint builders.
 	OpenPoint *OpenPointClient
 	// Provider is the client for interacting with the Provider builders.
@@ -232,6 +236,8 @@ func (tx *Tx) init() {
 	tx.IdempotencyKey = NewIdempotencyKeyClient(tx.config)
 	tx.Installation = NewInstallationClient(tx.config)
 	tx.IntegrityFailure = NewIntegrityFailureClient(tx.config)
+	tx.MCPServer = NewMCPServerClient(tx.config)
+	tx.MCPTool = NewMCPToolClient(tx.config)
 	tx.OpenPoint = NewOpenPointClient(tx.config)
 	tx.Provider = NewProviderClient(tx.config)
 	tx.Revocation = NewRevocationClient(tx.config)

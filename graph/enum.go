@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/prompt"
+	"github.com/countersign/countersign/internal/remote"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
 	"github.com/countersign/countersign/internal/tool"
@@ -92,10 +93,13 @@ var (
 	obstacleCodes = mapping[model.ObstacleCode](skill.ObstacleOrphaned, skill.ObstacleIntegrityFailed, skill.ObstacleLegacy, skill.ObstacleStaleDigest,
 		skill.ObstacleProcessUnreadable, skill.ObstacleInvisibleCharacters)
 
-	toolEffects   = mapping[model.ToolEffect](tool.ReadOnly, tool.IdempotentWrite, tool.NonIdempotentWrite)
-	completeness  = mapping[model.WriteCompleteness](tool.Complete, tool.Partial)
-	privacyLevels = mapping[model.PrivacyLevel](run.Privacies...)
-	messageRoles  = mapping[model.MessageRole](prompt.System, prompt.User, prompt.Assistant)
+	toolEffects     = mapping[model.ToolEffect](tool.ReadOnly, tool.IdempotentWrite, tool.NonIdempotentWrite)
+	mcpTransports   = mapping[model.McpTransport](remote.Stdio, remote.StreamableHTTP)
+	mcpToolStatuses = mapping[model.McpToolStatus](remote.Pinned, remote.Drifted, remote.Gone)
+	dataClasses     = mapping[model.ToolDataClass](remote.Classes()...)
+	completeness    = mapping[model.WriteCompleteness](tool.Complete, tool.Partial)
+	privacyLevels   = mapping[model.PrivacyLevel](run.Privacies...)
+	messageRoles    = mapping[model.MessageRole](prompt.System, prompt.User, prompt.Assistant)
 
 	runStatuses = mapping[model.RunStatus](run.Statuses...)
 	runOutcomes = mapping[model.RunOutcome](run.OutcomeCompleted, run.OutcomeAwaitingApproval, run.OutcomeAwaitingInput, run.OutcomeSuspendFailed,

@@ -94,6 +94,9 @@ func TestEnumsAreCompleteInBothDirections(t *testing.T) {
 		{"WriteCompleteness", "tool", "Completeness", table(completeness), []string{"complete", "partial"}}, // not stated is null
 		{"PrivacyLevel", "run", "Privacy", table(privacyLevels), nil},
 		{"MessageRole", "prompt", "Role", table(messageRoles), []string{"system", "user", "assistant"}}, // nobody sends a tool's answers
+		{"McpTransport", "remote", "Transport", table(mcpTransports), nil},
+		{"McpToolStatus", "remote", "Status", table(mcpToolStatuses), nil},
+		{"ToolDataClass", "remote", "Class", table(dataClasses), nil},
 		{"RunStatus", "run", "Status", table(runStatuses), nil},
 		{"RunOutcome", "run", "Outcome", table(runOutcomes), nil},
 		{"TerminationReason", "run", "Reason", table(runReasons), nil},
@@ -138,8 +141,8 @@ func TestEnumsAreCompleteInBothDirections(t *testing.T) {
 				count++
 			}
 		}
-		if count != 32 {
-			t.Errorf("the schema has %d enums, the table above 32", count)
+		if count != 35 {
+			t.Errorf("the schema has %d enums, the table above 35", count)
 		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/once"
+	"github.com/countersign/countersign/internal/remote"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
 )
@@ -53,6 +54,7 @@ type Rooms struct {
 	Content *content.Content
 	Agent   Agent
 	Tools   *tool.Box
+	Remote  *remote.Room
 	Audit   audit.Reader
 	Proofs  *audit.Log
 	Keys    *once.Keys

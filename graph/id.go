@@ -27,6 +27,7 @@ var (
 	attachmentKind    = kind{"att", "an attachment"}
 	configurationKind = kind{"cfg", "a configuration"}
 	providerKind      = kind{"prv", "a provider"}
+	mcpServerKind     = kind{"mcp", "an MCP server"}
 	snippetKind       = kind{"snp", "a snippet"}
 	taskKind          = kind{"tsk", "a task"}
 	runKind           = kind{"run", "a run"}

@@ -72,6 +72,10 @@ func (r *Resolver) libraryFinders() []finder {
 			p, err := r.Library.FindProvider(ctx, caller(ctx), row)
 			return found(toProvider(p), err)
 		}},
+		{mcpServerKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			s, err := r.Remote.Find(ctx, caller(ctx), row)
+			return found(toMcpServer(s), err)
+		}},
 		{snippetKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			s, err := r.Library.FindSnippet(ctx, caller(ctx), row)
 			return found(toSnippet(s), err)

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/remote"
 	"github.com/countersign/countersign/internal/skill"
 )
 
@@ -33,6 +34,8 @@ func toRefusal(r *fault.Refused) model.Refusal {
 		return model.StaleConfigurationRefusal{Code: code, Message: message, Current: toConfiguration(d.Current)}
 	case library.StaleSnippet:
 		return model.StaleSnippetRefusal{Code: code, Message: message, Current: toSnippet(d.Current)}
+	case remote.StaleTool:
+		return model.StaleToolRefusal{Code: code, Message: message, Current: toMcpTool(d.Tool)}
 	case content.Record:
 		return model.StaleRecordRefusal{Code: code, Message: message, Current: toRecord(d)}
 	case []skill.Obstacle:

@@ -35,6 +35,8 @@ var objects = map[reflect.Type]object{
 	reflect.TypeFor[*model.Attachment]():    node(attachmentKind, "attachments"),
 	reflect.TypeFor[*model.Configuration](): node(configurationKind, "configurations"),
 	reflect.TypeFor[*model.Provider]():      node(providerKind, "providers"),
+	reflect.TypeFor[*model.McpServer]():     node(mcpServerKind, "mcp_servers"),
+	reflect.TypeFor[*model.McpTool]():       mcpToolObject(),
 	reflect.TypeFor[*model.Snippet]():       node(snippetKind, "snippets"),
 	reflect.TypeFor[*model.Task]():          node(taskKind, "tasks"),
 	reflect.TypeFor[*model.Run]():           runObject(),
@@ -242,4 +244,14 @@ func (r *Resolver) toolGroup(ctx context.Context, name string) (*model.ToolGroup
 		return nil, err
 	}
 	return toToolGroup(tool.Group(name), tools.Specs(), at), nil
+}
+
+// mcpToolObject is an imported tool, which the input of its review names.
+func mcpToolObject() object {
+	o := named((*Resolver).mcpTool)
+	o.written = func(_ context.Context, _ *Resolver, input reflect.Value, _ change.Effect) (string, error) {
+		name, _ := textOf(input.FieldByName("ToolName"))
+		return name, nil
+	}
+	return o
 }

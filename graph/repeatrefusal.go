@@ -63,6 +63,10 @@ var showingRefusals = map[string]func(ctx context.Context, r *Resolver, p packed
 		now, err := shown[*model.Snippet](ctx, r, p)
 		return model.StaleSnippetRefusal{Code: p.Code, Message: p.Message, Current: now}, err
 	},
+	"StaleToolRefusal": func(ctx context.Context, r *Resolver, p packedRefusal) (model.Refusal, error) {
+		now, err := r.mcpTool(ctx, p.Shows)
+		return model.StaleToolRefusal{Code: p.Code, Message: p.Message, Current: now}, err
+	},
 	"StaleRecordRefusal": func(ctx context.Context, r *Resolver, p packedRefusal) (model.Refusal, error) {
 		now, err := r.Content.Read(ctx, caller(ctx), p.Table, p.Shows)
 		return model.StaleRecordRefusal{Code: p.Code, Message: p.Message, Current: toRecord(now)}, err
@@ -104,6 +108,8 @@ func packRefusal(refusal any) packedRefusal {
 		p.Shows = d.Current.ID
 	case model.StaleSnippetRefusal:
 		p.Shows = d.Current.ID
+	case model.StaleToolRefusal:
+		p.Shows = d.Current.Name
 	case model.StaleRecordRefusal:
 		p.Table, p.Shows = d.Current.Table, d.Current.ID
 	case model.ProcessRunningRefusal:

@@ -52,6 +52,8 @@ type config struct {
 	GitHubNetworks []netip.Prefix    `yaml:"githubNetworks"` // private networks that they may lie in
 	GitHubProxy    string            `yaml:"githubProxy"`    // the environment's is not used
 	ContentHooks   []webhook.Target  `yaml:"contentHooks"`   // told of every write to the content
+	MCPPrograms    string            `yaml:"mcpPrograms"`    // on or off: whether MCP servers over stdio are started
+	MCPNetworks    []netip.Prefix    `yaml:"mcpNetworks"`    // private networks that MCP servers may lie in
 	Settings       map[string]string `yaml:"settings"`
 }
 
@@ -92,11 +94,11 @@ func (c config) withDefaults() (config, error) {
 	}
 	c.Addr = cmp.Or(c.Addr, "127.0.0.1:8080")
 	c.DatabaseURL = cmp.Or(c.DatabaseURL, "sqlite:countersign.db")
-	c.Migrate = cmp.Or(c.Migrate, "on")
+	c.Migrate, c.MCPPrograms = cmp.Or(c.Migrate, "on"), cmp.Or(c.MCPPrograms, "on")
 	for i, host := range c.GitHubHosts {
 		c.GitHubHosts[i] = strings.ToLower(host)
 	}
-	for name, value := range map[string]*string{"COUNTERSIGN_DEMO": &c.Demo, "COUNTERSIGN_MIGRATE": &c.Migrate} {
+	for name, value := range map[string]*string{"COUNTERSIGN_DEMO": &c.Demo, "COUNTERSIGN_MIGRATE": &c.Migrate, "mcpPrograms": &c.MCPPrograms} {
 		on, known := switches[strings.ToLower(*value)]
 		if !known {
 			return c, fmt.Errorf("%s must be on or off, not %q", name, *value)

@@ -19,8 +19,10 @@ import (
 	"github.com/countersign/countersign/internal/ingest"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/live"
+	"github.com/countersign/countersign/internal/mcp"
 	"github.com/countersign/countersign/internal/once"
 	"github.com/countersign/countersign/internal/provider"
+	"github.com/countersign/countersign/internal/remote"
 	"github.com/countersign/countersign/internal/store"
 	"github.com/countersign/countersign/internal/tool"
 	"github.com/countersign/countersign/internal/webhook"
@@ -39,6 +41,8 @@ type house struct {
 	library *library.Library
 	tools   *tool.Box
 	agent   *agent.Agent
+	remote  *remote.Room
+	servers *mcp.Connector
 	auth    *auth.Auth
 	proofs  *audit.Log
 	keys    *once.Keys
@@ -88,7 +92,9 @@ func (h *house) furnish() error {
 	if err != nil {
 		return err
 	}
-	h.tools = tool.NewBox(shipped, nil)
+	h.servers = mcp.New(mcp.Options{NoPrograms: h.config.MCPPrograms == "off", Networks: h.config.MCPNetworks, Version: version(), Log: h.log})
+	h.remote = &remote.Room{Store: h.store, Connector: h.servers, World: h.world, Log: h.log}
+	h.tools = tool.NewBox(shipped, h.remote)
 	h.library = &library.Library{
 		Store: h.store, World: h.world, Accounts: h.access,
 		Fetcher: ingest.New(host).Beside(h.config.GitHubHosts...), EnterpriseHosts: h.config.GitHubHosts,
@@ -159,6 +165,9 @@ func (h *house) listen(ctx context.Context) error {
 }
 
 func (h *house) close() {
+	if h.servers != nil {
+		h.servers.Close()
+	}
 	if err := h.store.Close(); err != nil {
 		h.log.Error("closing the database failed", slog.Any("error", err))
 	}

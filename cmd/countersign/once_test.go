@@ -135,6 +135,10 @@ var repetitions = []row{
 	starts("writing", "withdrawn"), mutate("cancelRunIfWaiting", map[string]string{"runId": "withdrawn"}, nil),
 	{mutation: "endProcess", input: with(map[string]string{"runId": "run"}, nil), quiet: true},
 
+	{mutation: "importMcpServer", input: (*repetition).server, keep: map[string][]any{"server": {"mcpServer", "id"}}},
+	{mutation: "reviewMcpTool", input: (*repetition).review},
+	{mutation: "reviewMcpTool", input: static(object{"toolName": "mcp__weather__tell", "definitionDigest": "0"}), refused: "STALE_DIGEST"},
+	mutate("deleteMcpServer", map[string]string{"mcpServerId": "server"}, nil),
 	mutate("updateSetting", nil, object{"name": "agent.maxIterations", "value": "19"}),
 	{mutation: "createSnippet", input: static(object{"name": "Tone", "text": "Be kind."}), keep: map[string][]any{"snippet": {"snippet", "id"}}, quiet: true},
 	{mutation: "updateSnippet", input: with(map[string]string{"snippetId": "snippet"}, object{"text": "Be kinder."}), quiet: true},
@@ -174,6 +178,15 @@ func (w *repetition) answer() object {
 func (w *repetition) mark() object {
 	digest := at(w.site.t, w.site.must(`query($id: ID!) { node(id: $id) { ... on Snippet { blockDigest } } }`, object{"id": w.kept["snippet"]}), "node", "blockDigest")
 	return object{"snippetId": w.kept["snippet"], "blockDigest": digest}
+}
+
+func (w *repetition) server() object {
+	return object{"name": "weather", "url": startWeather(w.site.t).address, "dataClass": "EDITOR_CONTENT"}
+}
+
+func (w *repetition) review() object {
+	tools := at(w.site.t, w.site.must(`query($id: ID!) { node(id: $id) { ... on McpServer { tools { definitionDigest } } } }`, object{"id": w.kept["server"]}), "node", "tools")
+	return object{"toolName": "mcp__weather__tell", "definitionDigest": at(w.site.t, tools.([]any)[0], "definitionDigest")}
 }
 
 // selection is everything that names what a payload shows.

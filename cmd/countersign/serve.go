@@ -111,7 +111,7 @@ func (h *house) printLink(ctx context.Context, out io.Writer, address string) er
 // run serves and works until ctx ends.
 func (h *house) run(ctx context.Context, listener net.Listener) error {
 	api := graph.New(graph.Rooms{
-		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Tools: h.tools, Audit: h.store, Proofs: h.proofs,
+		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Tools: h.tools, Remote: h.remote, Audit: h.store, Proofs: h.proofs,
 		Keys: h.keys, Log: h.log, Bell: h.bell,
 	})
 	s := server.New(server.Options{

@@ -213,6 +213,30 @@ func (f IntegrityFailureFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.V
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.IntegrityFailureMutation", m)
 }
 
+// The MCPServerFunc type is an adapter to allow the use of ordinary
+// function as MCPServer mutator.
+type MCPServerFunc func(context.Context, *ent.MCPServerMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f MCPServerFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.MCPServerMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.MCPServerMutation", m)
+}
+
+// The MCPToolFunc type is an adapter to allow the use of ordinary
+// function as MCPTool mutator.
+type MCPToolFunc func(context.Context, *ent.MCPToolMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f MCPToolFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.MCPToolMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.MCPToolMutation", m)
+}
+
 // The OpenPointFunc type is an adapter to allow the use of ordinary
 // function as OpenPoint mutator.
 type OpenPointFunc func(context.Context, *ent.OpenPointMutation) (ent.Value, error)

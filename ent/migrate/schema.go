@@ -561,6 +561,75 @@ var (
 			},
 		},
 	}
+	// McpServersColumns holds the columns for the "mcp_servers" table.
+	McpServersColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "name", Type: field.TypeString, Size: 2147483647},
+		{Name: "transport", Type: field.TypeString, Size: 2147483647},
+		{Name: "command", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "args", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "env", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "env_names", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "url", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "headers", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "header_names", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "enabled", Type: field.TypeBool, Default: false},
+		{Name: "data_class", Type: field.TypeString, Size: 2147483647},
+		{Name: "rejected", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "revision", Type: field.TypeInt, Default: 0},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "imported_at", Type: field.TypeTime},
+	}
+	// McpServersTable holds the schema information for the "mcp_servers" table.
+	McpServersTable = &schema.Table{
+		Name:       "mcp_servers",
+		Columns:    McpServersColumns,
+		PrimaryKey: []*schema.Column{McpServersColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "mcpserver_name",
+				Unique:  true,
+				Columns: []*schema.Column{McpServersColumns[1]},
+			},
+		},
+	}
+	// McpToolsColumns holds the columns for the "mcp_tools" table.
+	McpToolsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "name", Type: field.TypeString, Size: 2147483647},
+		{Name: "description", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "input_schema", Type: field.TypeString, Size: 2147483647},
+		{Name: "digest", Type: field.TypeString, Size: 2147483647},
+		{Name: "status", Type: field.TypeString, Size: 2147483647},
+		{Name: "found_description", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "found_schema", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "found_digest", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "approval_required", Type: field.TypeBool, Default: false},
+		{Name: "reviewer_id", Type: field.TypeUUID},
+		{Name: "reviewed_at", Type: field.TypeTime},
+		{Name: "server_id", Type: field.TypeUUID},
+	}
+	// McpToolsTable holds the schema information for the "mcp_tools" table.
+	McpToolsTable = &schema.Table{
+		Name:       "mcp_tools",
+		Columns:    McpToolsColumns,
+		PrimaryKey: []*schema.Column{McpToolsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "mcp_tools_mcp_servers_server",
+				Columns:    []*schema.Column{McpToolsColumns[12]},
+				RefColumns: []*schema.Column{McpServersColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "mcptool_server_id_name",
+				Unique:  true,
+				Columns: []*schema.Column{McpToolsColumns[12], McpToolsColumns[1]},
+			},
+		},
+	}
 	// OpenPointsColumns holds the columns for the "open_points" table.
 	OpenPointsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -1186,6 +1255,8 @@ var (
 		IdempotencyKeysTable,
 		InstallationTable,
 		IntegrityFailuresTable,
+		McpServersTable,
+		McpToolsTable,
 		OpenPointsTable,
 		ProvidersTable,
 		RevocationsTable,
@@ -1234,7 +1305,7 @@ func init() {
 		Table: "audit_entries",
 	}
 	AuditEntriesTable.Annotation.Checks = map[string]string{
-		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'RUN_REQUEUED')",
+		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'RUN_REQUEUED', 'MCP_SERVER_IMPORTED', 'MCP_SERVER_DELETED', 'MCP_TOOL_REVIEWED', 'MCP_TOOL_REVIEW_REFUSED', 'MCP_TOOL_CHANGED')",
 		"audit_entries_index": "\"index\" >= 0",
 	}
 	AuditHeadTable.Annotation = &entsql.Annotation{
@@ -1327,6 +1398,20 @@ func init() {
 	IntegrityFailuresTable.ForeignKeys[0].RefTable = SkillsTable
 	IntegrityFailuresTable.Annotation = &entsql.Annotation{
 		Table: "integrity_failures",
+	}
+	McpServersTable.Annotation = &entsql.Annotation{
+		Table: "mcp_servers",
+	}
+	McpServersTable.Annotation.Checks = map[string]string{
+		"mcp_servers_data_class": "data_class IN ('editor_content', 'internal_configuration', 'diagnostics', 'secret_adjacent')",
+		"mcp_servers_transport":  "transport IN ('stdio', 'streamable_http')",
+	}
+	McpToolsTable.ForeignKeys[0].RefTable = McpServersTable
+	McpToolsTable.Annotation = &entsql.Annotation{
+		Table: "mcp_tools",
+	}
+	McpToolsTable.Annotation.Checks = map[string]string{
+		"mcp_tools_status": "status IN ('pinned', 'drifted', 'gone')",
 	}
 	OpenPointsTable.Annotation = &entsql.Annotation{
 		Table: "open_points",

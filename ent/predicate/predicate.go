@@ -57,6 +57,12 @@ type Installation func(*sql.Selector)
 // IntegrityFailure is the predicate function for integrityfailure builders.
 type IntegrityFailure func(*sql.Selector)
 
+// MCPServer is the predicate function for mcpserver builders.
+type MCPServer func(*sql.Selector)
+
+// MCPTool is the predicate function for mcptool builders.
+type MCPTool func(*sql.Selector)
+
 // OpenPoint is the predicate function for openpoint builders.
 type OpenPoint func(*sql.Selector)
 

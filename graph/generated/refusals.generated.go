@@ -1275,6 +1275,13 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._SyncRunningRefusal(ctx, sel, obj)
+	case model.StaleToolRefusal:
+		return ec._StaleToolRefusal(ctx, sel, &obj)
+	case *model.StaleToolRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._StaleToolRefusal(ctx, sel, obj)
 	case model.StaleSnippetRefusal:
 		return ec._StaleSnippetRefusal(ctx, sel, &obj)
 	case *model.StaleSnippetRefusal:

@@ -27,6 +27,8 @@ type ResolverRoot interface {
 	Approval() ApprovalResolver
 	AuditEntry() AuditEntryResolver
 	Configuration() ConfigurationResolver
+	McpServer() McpServerResolver
+	McpTool() McpToolResolver
 	Mutation() MutationResolver
 	Query() QueryResolver
 	Record() RecordResolver
@@ -339,6 +341,12 @@ type ComplexityRoot struct {
 		TurnDigest        func(childComplexity int) int
 	}
 
+	DeleteMcpServerPayload struct {
+		ClientMutationID func(childComplexity int) int
+		DeletedID        func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	DeleteRecordPayload struct {
 		ClientMutationID func(childComplexity int) int
 		DeletedID        func(childComplexity int) int
@@ -445,6 +453,12 @@ type ComplexityRoot struct {
 		Target            func(childComplexity int) int
 	}
 
+	ImportMcpServerPayload struct {
+		ClientMutationID func(childComplexity int) int
+		McpServer        func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	InUseRefusal struct {
 		Code    func(childComplexity int) int
 		Message func(childComplexity int) int
@@ -473,6 +487,52 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Snippet          func(childComplexity int) int
+	}
+
+	McpServer struct {
+		Args        func(childComplexity int) int
+		Command     func(childComplexity int) int
+		CreatedAt   func(childComplexity int) int
+		DataClass   func(childComplexity int) int
+		Enabled     func(childComplexity int) int
+		EnvNames    func(childComplexity int) int
+		HeaderNames func(childComplexity int) int
+		ID          func(childComplexity int) int
+		ImportedAt  func(childComplexity int) int
+		Name        func(childComplexity int) int
+		Rejected    func(childComplexity int) int
+		Tools       func(childComplexity int) int
+		Transport   func(childComplexity int) int
+		URL         func(childComplexity int) int
+	}
+
+	McpServerConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	McpServerEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	McpTool struct {
+		ApprovalRequired  func(childComplexity int) int
+		ChangedDefinition func(childComplexity int) int
+		Definition        func(childComplexity int) int
+		DefinitionDigest  func(childComplexity int) int
+		Name              func(childComplexity int) int
+		RemoteName        func(childComplexity int) int
+		ReviewedAt        func(childComplexity int) int
+		ReviewedBy        func(childComplexity int) int
+		Status            func(childComplexity int) int
+	}
+
+	McpToolDefinition struct {
+		Description func(childComplexity int) int
+		Digest      func(childComplexity int) int
+		Schema      func(childComplexity int) int
 	}
 
 	ModelAttempt struct {
@@ -535,18 +595,21 @@ type ComplexityRoot struct {
 		CreateToken          func(childComplexity int, input model.CreateTokenInput) int
 		CreateUser           func(childComplexity int, input model.CreateUserInput) int
 		DecideRun            func(childComplexity int, input model.DecideRunInput) int
+		DeleteMcpServer      func(childComplexity int, input model.DeleteMcpServerInput) int
 		DeleteRecord         func(childComplexity int, input model.DeleteRecordInput) int
 		DeleteSource         func(childComplexity int, input model.DeleteSourceInput) int
 		DetachSkill          func(childComplexity int, input model.DetachSkillInput) int
 		EndProcess           func(childComplexity int, input model.EndProcessInput) int
 		GrantPermission      func(childComplexity int, input model.GrantPermissionInput) int
 		HideRecord           func(childComplexity int, input model.HideRecordInput) int
+		ImportMcpServer      func(childComplexity int, input model.ImportMcpServerInput) int
 		MarkSnippet          func(childComplexity int, input model.MarkSnippetInput) int
 		MoveRecord           func(childComplexity int, input model.MoveRecordInput) int
 		MoveSkill            func(childComplexity int, input model.MoveSkillInput) int
 		PublishRecord        func(childComplexity int, input model.PublishRecordInput) int
 		ReplaceFileReference func(childComplexity int, input model.ReplaceFileReferenceInput) int
 		RestoreSkillRevision func(childComplexity int, input model.RestoreSkillRevisionInput) int
+		ReviewMcpTool        func(childComplexity int, input model.ReviewMcpToolInput) int
 		RevokePermission     func(childComplexity int, input model.RevokePermissionInput) int
 		RevokeSkillVersion   func(childComplexity int, input model.RevokeSkillVersionInput) int
 		RevokeToken          func(childComplexity int, input model.RevokeTokenInput) int
@@ -688,6 +751,7 @@ type ComplexityRoot struct {
 		ExplainTools          func(childComplexity int, configurationID string, actorID *string) int
 		Governance            func(childComplexity int) int
 		Inbox                 func(childComplexity int, first *int, after *string, last *int, before *string) int
+		McpServers            func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Node                  func(childComplexity int, id string) int
 		Nodes                 func(childComplexity int, ids []string) int
 		Pages                 func(childComplexity int, parentID *string, first *int, after *string, last *int, before *string) int
@@ -735,6 +799,11 @@ type ComplexityRoot struct {
 		Table func(childComplexity int) int
 	}
 
+	RejectedMcpTool struct {
+		Name   func(childComplexity int) int
+		Reason func(childComplexity int) int
+	}
+
 	ReplaceFileReferencePayload struct {
 		ClientMutationID func(childComplexity int) int
 		Left             func(childComplexity int) int
@@ -758,6 +827,12 @@ type ComplexityRoot struct {
 		PreviousApproval func(childComplexity int) int
 		ToolsGained      func(childComplexity int) int
 		ToolsLost        func(childComplexity int) int
+	}
+
+	ReviewMcpToolPayload struct {
+		ClientMutationID func(childComplexity int) int
+		McpTool          func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	Revision struct {
@@ -1123,6 +1198,12 @@ type ComplexityRoot struct {
 	}
 
 	StaleSnippetRefusal struct {
+		Code    func(childComplexity int) int
+		Current func(childComplexity int) int
+		Message func(childComplexity int) int
+	}
+
+	StaleToolRefusal struct {
 		Code    func(childComplexity int) int
 		Current func(childComplexity int) int
 		Message func(childComplexity int) int
@@ -2549,6 +2630,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.DecisionEvent.TurnDigest(childComplexity), true
 
+	case "DeleteMcpServerPayload.clientMutationId":
+		if e.ComplexityRoot.DeleteMcpServerPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteMcpServerPayload.ClientMutationID(childComplexity), true
+	case "DeleteMcpServerPayload.deletedId":
+		if e.ComplexityRoot.DeleteMcpServerPayload.DeletedID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteMcpServerPayload.DeletedID(childComplexity), true
+	case "DeleteMcpServerPayload.refusal":
+		if e.ComplexityRoot.DeleteMcpServerPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteMcpServerPayload.Refusal(childComplexity), true
+
 	case "DeleteRecordPayload.clientMutationId":
 		if e.ComplexityRoot.DeleteRecordPayload.ClientMutationID == nil {
 			break
@@ -2896,6 +2996,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.HighlightEvent.Target(childComplexity), true
 
+	case "ImportMcpServerPayload.clientMutationId":
+		if e.ComplexityRoot.ImportMcpServerPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImportMcpServerPayload.ClientMutationID(childComplexity), true
+	case "ImportMcpServerPayload.mcpServer":
+		if e.ComplexityRoot.ImportMcpServerPayload.McpServer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImportMcpServerPayload.McpServer(childComplexity), true
+	case "ImportMcpServerPayload.refusal":
+		if e.ComplexityRoot.ImportMcpServerPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImportMcpServerPayload.Refusal(childComplexity), true
+
 	case "InUseRefusal.code":
 		if e.ComplexityRoot.InUseRefusal.Code == nil {
 			break
@@ -3007,6 +3126,197 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MarkSnippetPayload.Snippet(childComplexity), true
+
+	case "McpServer.args":
+		if e.ComplexityRoot.McpServer.Args == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.Args(childComplexity), true
+	case "McpServer.command":
+		if e.ComplexityRoot.McpServer.Command == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.Command(childComplexity), true
+	case "McpServer.createdAt":
+		if e.ComplexityRoot.McpServer.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.CreatedAt(childComplexity), true
+	case "McpServer.dataClass":
+		if e.ComplexityRoot.McpServer.DataClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.DataClass(childComplexity), true
+	case "McpServer.enabled":
+		if e.ComplexityRoot.McpServer.Enabled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.Enabled(childComplexity), true
+	case "McpServer.envNames":
+		if e.ComplexityRoot.McpServer.EnvNames == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.EnvNames(childComplexity), true
+	case "McpServer.headerNames":
+		if e.ComplexityRoot.McpServer.HeaderNames == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.HeaderNames(childComplexity), true
+	case "McpServer.id":
+		if e.ComplexityRoot.McpServer.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.ID(childComplexity), true
+	case "McpServer.importedAt":
+		if e.ComplexityRoot.McpServer.ImportedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.ImportedAt(childComplexity), true
+	case "McpServer.name":
+		if e.ComplexityRoot.McpServer.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.Name(childComplexity), true
+	case "McpServer.rejected":
+		if e.ComplexityRoot.McpServer.Rejected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.Rejected(childComplexity), true
+	case "McpServer.tools":
+		if e.ComplexityRoot.McpServer.Tools == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.Tools(childComplexity), true
+	case "McpServer.transport":
+		if e.ComplexityRoot.McpServer.Transport == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.Transport(childComplexity), true
+	case "McpServer.url":
+		if e.ComplexityRoot.McpServer.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServer.URL(childComplexity), true
+
+	case "McpServerConnection.edges":
+		if e.ComplexityRoot.McpServerConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServerConnection.Edges(childComplexity), true
+	case "McpServerConnection.nodes":
+		if e.ComplexityRoot.McpServerConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServerConnection.Nodes(childComplexity), true
+	case "McpServerConnection.pageInfo":
+		if e.ComplexityRoot.McpServerConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServerConnection.PageInfo(childComplexity), true
+
+	case "McpServerEdge.cursor":
+		if e.ComplexityRoot.McpServerEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServerEdge.Cursor(childComplexity), true
+	case "McpServerEdge.node":
+		if e.ComplexityRoot.McpServerEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpServerEdge.Node(childComplexity), true
+
+	case "McpTool.approvalRequired":
+		if e.ComplexityRoot.McpTool.ApprovalRequired == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.ApprovalRequired(childComplexity), true
+	case "McpTool.changedDefinition":
+		if e.ComplexityRoot.McpTool.ChangedDefinition == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.ChangedDefinition(childComplexity), true
+	case "McpTool.definition":
+		if e.ComplexityRoot.McpTool.Definition == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.Definition(childComplexity), true
+	case "McpTool.definitionDigest":
+		if e.ComplexityRoot.McpTool.DefinitionDigest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.DefinitionDigest(childComplexity), true
+	case "McpTool.name":
+		if e.ComplexityRoot.McpTool.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.Name(childComplexity), true
+	case "McpTool.remoteName":
+		if e.ComplexityRoot.McpTool.RemoteName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.RemoteName(childComplexity), true
+	case "McpTool.reviewedAt":
+		if e.ComplexityRoot.McpTool.ReviewedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.ReviewedAt(childComplexity), true
+	case "McpTool.reviewedBy":
+		if e.ComplexityRoot.McpTool.ReviewedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.ReviewedBy(childComplexity), true
+	case "McpTool.status":
+		if e.ComplexityRoot.McpTool.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpTool.Status(childComplexity), true
+
+	case "McpToolDefinition.description":
+		if e.ComplexityRoot.McpToolDefinition.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpToolDefinition.Description(childComplexity), true
+	case "McpToolDefinition.digest":
+		if e.ComplexityRoot.McpToolDefinition.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpToolDefinition.Digest(childComplexity), true
+	case "McpToolDefinition.schema":
+		if e.ComplexityRoot.McpToolDefinition.Schema == nil {
+			break
+		}
+
+		return e.ComplexityRoot.McpToolDefinition.Schema(childComplexity), true
 
 	case "ModelAttempt.code":
 		if e.ComplexityRoot.ModelAttempt.Code == nil {
@@ -3357,6 +3667,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DecideRun(childComplexity, args["input"].(model.DecideRunInput)), true
+	case "Mutation.deleteMcpServer":
+		if e.ComplexityRoot.Mutation.DeleteMcpServer == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteMcpServer_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteMcpServer(childComplexity, args["input"].(model.DeleteMcpServerInput)), true
 	case "Mutation.deleteRecord":
 		if e.ComplexityRoot.Mutation.DeleteRecord == nil {
 			break
@@ -3423,6 +3744,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.HideRecord(childComplexity, args["input"].(model.HideRecordInput)), true
+	case "Mutation.importMcpServer":
+		if e.ComplexityRoot.Mutation.ImportMcpServer == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_importMcpServer_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ImportMcpServer(childComplexity, args["input"].(model.ImportMcpServerInput)), true
 	case "Mutation.markSnippet":
 		if e.ComplexityRoot.Mutation.MarkSnippet == nil {
 			break
@@ -3489,6 +3821,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RestoreSkillRevision(childComplexity, args["input"].(model.RestoreSkillRevisionInput)), true
+	case "Mutation.reviewMcpTool":
+		if e.ComplexityRoot.Mutation.ReviewMcpTool == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_reviewMcpTool_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReviewMcpTool(childComplexity, args["input"].(model.ReviewMcpToolInput)), true
 	case "Mutation.revokePermission":
 		if e.ComplexityRoot.Mutation.RevokePermission == nil {
 			break
@@ -4231,6 +4574,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Query.Inbox(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 
+	case "Query.mcpServers":
+		if e.ComplexityRoot.Query.McpServers == nil {
+			break
+		}
+
+		args, err := ec.field_Query_mcpServers_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.McpServers(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -4504,6 +4858,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RecordReference.Table(childComplexity), true
 
+	case "RejectedMcpTool.name":
+		if e.ComplexityRoot.RejectedMcpTool.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RejectedMcpTool.Name(childComplexity), true
+	case "RejectedMcpTool.reason":
+		if e.ComplexityRoot.RejectedMcpTool.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RejectedMcpTool.Reason(childComplexity), true
+
 	case "ReplaceFileReferencePayload.clientMutationId":
 		if e.ComplexityRoot.ReplaceFileReferencePayload.ClientMutationID == nil {
 			break
@@ -4602,6 +4969,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Review.ToolsLost(childComplexity), true
+
+	case "ReviewMcpToolPayload.clientMutationId":
+		if e.ComplexityRoot.ReviewMcpToolPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewMcpToolPayload.ClientMutationID(childComplexity), true
+	case "ReviewMcpToolPayload.mcpTool":
+		if e.ComplexityRoot.ReviewMcpToolPayload.McpTool == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewMcpToolPayload.McpTool(childComplexity), true
+	case "ReviewMcpToolPayload.refusal":
+		if e.ComplexityRoot.ReviewMcpToolPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewMcpToolPayload.Refusal(childComplexity), true
 
 	case "Revision.actor":
 		if e.ComplexityRoot.Revision.Actor == nil {
@@ -6071,6 +6457,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.StaleSnippetRefusal.Message(childComplexity), true
 
+	case "StaleToolRefusal.code":
+		if e.ComplexityRoot.StaleToolRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleToolRefusal.Code(childComplexity), true
+	case "StaleToolRefusal.current":
+		if e.ComplexityRoot.StaleToolRefusal.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleToolRefusal.Current(childComplexity), true
+	case "StaleToolRefusal.message":
+		if e.ComplexityRoot.StaleToolRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StaleToolRefusal.Message(childComplexity), true
+
 	case "Standing.instructs":
 		if e.ComplexityRoot.Standing.Instructs == nil {
 			break
@@ -7197,6 +7602,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateTokenInput", ec.unmarshalInputCreateTokenInput),
 			graphql.NewInputUnmarshaler("CreateUserInput", ec.unmarshalInputCreateUserInput),
 			graphql.NewInputUnmarshaler("DecideRunInput", ec.unmarshalInputDecideRunInput),
+			graphql.NewInputUnmarshaler("DeleteMcpServerInput", ec.unmarshalInputDeleteMcpServerInput),
 			graphql.NewInputUnmarshaler("DeleteRecordInput", ec.unmarshalInputDeleteRecordInput),
 			graphql.NewInputUnmarshaler("DeleteSourceInput", ec.unmarshalInputDeleteSourceInput),
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
@@ -7204,6 +7610,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("FallbackModelInput", ec.unmarshalInputFallbackModelInput),
 			graphql.NewInputUnmarshaler("GrantPermissionInput", ec.unmarshalInputGrantPermissionInput),
 			graphql.NewInputUnmarshaler("HideRecordInput", ec.unmarshalInputHideRecordInput),
+			graphql.NewInputUnmarshaler("ImportMcpServerInput", ec.unmarshalInputImportMcpServerInput),
 			graphql.NewInputUnmarshaler("InvocationInput", ec.unmarshalInputInvocationInput),
 			graphql.NewInputUnmarshaler("MarkSnippetInput", ec.unmarshalInputMarkSnippetInput),
 			graphql.NewInputUnmarshaler("MessageInput", ec.unmarshalInputMessageInput),
@@ -7214,6 +7621,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RecordReferenceInput", ec.unmarshalInputRecordReferenceInput),
 			graphql.NewInputUnmarshaler("ReplaceFileReferenceInput", ec.unmarshalInputReplaceFileReferenceInput),
 			graphql.NewInputUnmarshaler("RestoreSkillRevisionInput", ec.unmarshalInputRestoreSkillRevisionInput),
+			graphql.NewInputUnmarshaler("ReviewMcpToolInput", ec.unmarshalInputReviewMcpToolInput),
 			graphql.NewInputUnmarshaler("RevokePermissionInput", ec.unmarshalInputRevokePermissionInput),
 			graphql.NewInputUnmarshaler("RevokeSkillVersionInput", ec.unmarshalInputRevokeSkillVersionInput),
 			graphql.NewInputUnmarshaler("RevokeTokenInput", ec.unmarshalInputRevokeTokenInput),
@@ -7873,6 +8281,16 @@ enum AuditEvent {
   RUN_REQUEUED
   """Runs that ended longer ago than retention.runDays were removed."""
   RUNS_REMOVED
+  """An MCP server was imported, or looked at again."""
+  MCP_SERVER_IMPORTED
+  """An MCP server was removed with its tools."""
+  MCP_SERVER_DELETED
+  """A remote tool's definition was reviewed."""
+  MCP_TOOL_REVIEWED
+  """A review of a remote tool was refused."""
+  MCP_TOOL_REVIEW_REFUSED
+  """A run found that a remote tool is not as it was reviewed; it is blocked."""
+  MCP_TOOL_CHANGED
 }
 
 """Which entries. A field that is not given does not narrow."""
@@ -8756,6 +9174,252 @@ enum GovernanceComparison {
   LOOSER
 }
 `, BuiltIn: false},
+	{Name: "../schema/mcp.graphqls", Input: `extend type Query {
+  """The servers whose tools were imported, oldest first. Administrators only."""
+  mcpServers(
+    """How many from the start, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): McpServerConnection!
+}
+
+extend type Mutation {
+  """
+  Connect to an MCP server, list its tools and keep their definitions. New tools are off until ` + "`" + `setToolEnabled` + "`" + `, and each of their calls waits for an
+  approval until ` + "`" + `reviewMcpTool` + "`" + ` says otherwise. To import a known server again is to look at it again: what is left out stays as it was, and a tool whose
+  definition changed is blocked until it is reviewed. Administrators only.
+  """
+  importMcpServer(
+    """Which server, and how it is reached."""
+    input: ImportMcpServerInput!
+  ): ImportMcpServerPayload
+  """Say that a tool's present definition was reviewed, and whether its calls wait for an approval. Administrators only."""
+  reviewMcpTool(
+    """Which definition, and what was decided."""
+    input: ReviewMcpToolInput!
+  ): ReviewMcpToolPayload
+  """Remove a server with its tools. Administrators only."""
+  deleteMcpServer(
+    """Which server."""
+    input: DeleteMcpServerInput!
+  ): DeleteMcpServerPayload
+}
+
+"""A server whose tools were imported. What it is reached with secretly can never be read back."""
+type McpServer implements Node {
+  """The server's id."""
+  id: ID!
+  """Its name, which is part of its tools' names."""
+  name: String!
+  """How it is reached."""
+  transport: McpTransport!
+  """The program of a server over stdio; null for others."""
+  command: String
+  """The program's arguments."""
+  args: [String!]!
+  """The names of the variables that the program gets."""
+  envNames: [String!]!
+  """The address of a server over streamable HTTP; null for others."""
+  url: String
+  """The names of the headers that are sent with every request."""
+  headerNames: [String!]!
+  """Whether its tools may be called at all."""
+  enabled: Boolean!
+  """The most sensitive data that its results may hold. It bounds which providers' models may read them."""
+  dataClass: ToolDataClass!
+  """Its tools, by name."""
+  tools: [McpTool!]!
+  """What it has and could not be imported."""
+  rejected: [RejectedMcpTool!]!
+  """When it was added."""
+  createdAt: DateTime!
+  """When its tools were last listed by an import."""
+  importedAt: DateTime!
+}
+
+"""How a server is reached."""
+enum McpTransport {
+  """A program on this server's machine, over its input and output."""
+  STDIO
+  """A server at an address."""
+  STREAMABLE_HTTP
+}
+
+"""The most sensitive data that a tool's results may hold, from harmless to close to secrets."""
+enum ToolDataClass {
+  """What editors work on: any provider's model may read it."""
+  EDITOR_CONTENT
+  """Internal configuration: not for providers anywhere."""
+  INTERNAL_CONFIGURATION
+  """Diagnostics: for private hosts and local models."""
+  DIAGNOSTICS
+  """Close to secrets, or unknown: for local models alone."""
+  SECRET_ADJACENT
+}
+
+"""A page of servers."""
+type McpServerConnection {
+  """The servers with their cursors."""
+  edges: [McpServerEdge!]!
+  """The servers."""
+  nodes: [McpServer!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""A server in a list."""
+type McpServerEdge {
+  """The place in the list."""
+  cursor: String!
+  """The server."""
+  node: McpServer!
+}
+
+"""An imported tool: the definition that was reviewed and, when the server has another one by now, that one."""
+type McpTool {
+  """The name that models, switches and skills call it by."""
+  name: String!
+  """The name that its server calls it by."""
+  remoteName: String!
+  """How the reviewed definition stands to the server's present one."""
+  status: McpToolStatus!
+  """The reviewed definition, which models are told."""
+  definition: McpToolDefinition!
+  """The server's present definition, when it is another one and waits for a review."""
+  changedDefinition: McpToolDefinition
+  """The digest that a review has to name: that of the changed definition, else of the reviewed one."""
+  definitionDigest: String!
+  """Whether its calls wait for an approval."""
+  approvalRequired: Boolean!
+  """Who imported or reviewed the definition; null when they are gone."""
+  reviewedBy: User
+  """When."""
+  reviewedAt: DateTime!
+}
+
+"""What a model is told of a tool."""
+type McpToolDefinition {
+  """Names exactly this definition: a SHA-256 in hexadecimal digits."""
+  digest: String!
+  """What the tool is for, in its server's words."""
+  description: String!
+  """The JSON Schema of its arguments."""
+  schema: JSON!
+}
+
+"""How a reviewed definition stands to its server's present one."""
+enum McpToolStatus {
+  """It is the same."""
+  PINNED
+  """The server has another one; the tool is blocked until it is reviewed."""
+  DRIFTED
+  """The server does not have the tool any more, or not in a form that can be imported; the tool is blocked until it is back."""
+  GONE
+}
+
+"""A tool that a server has and that could not be imported."""
+type RejectedMcpTool {
+  """As its server calls it."""
+  name: String!
+  """Why, and what would help."""
+  reason: String!
+}
+
+"""A server to import, or to look at again."""
+input ImportMcpServerInput {
+  """1 to 32 of a-z, 0-9, - and single _ between them."""
+  name: String!
+  """How it is reached; when not given, as it was, else as ` + "`" + `command` + "`" + ` or ` + "`" + `url` + "`" + ` says."""
+  transport: McpTransport
+  """The program of a server over stdio: an absolute path, or a name that is found in PATH."""
+  command: String
+  """The program's arguments."""
+  args: [String!]
+  """The variables that the program gets, as an object of texts. It gets no others but a minimal PATH. They can never be read back."""
+  env: JSON
+  """The address of a server over streamable HTTP: https, or http on this server's machine."""
+  url: String
+  """Headers that are sent with every request, as an object of texts. They can never be read back."""
+  headers: JSON
+  """Whether its tools may be called; true for a new server. One that is switched off is not asked."""
+  enabled: Boolean
+  """The most sensitive data that its results may hold; SECRET_ADJACENT for a new server."""
+  dataClass: ToolDataClass
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The imported server."""
+type ImportMcpServerPayload {
+  """The server with its tools; null when refused."""
+  mcpServer: McpServer
+  """Why it was refused; null when it was not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A review of a tool's present definition."""
+input ReviewMcpToolInput {
+  """The tool's name, ` + "`" + `mcp__<server>__<tool>` + "`" + `."""
+  toolName: String!
+  """The digest of the definition that was looked at."""
+  definitionDigest: String!
+  """Whether its calls wait for an approval. When not given it stays as it is, and is true for a definition that changed."""
+  approvalRequired: Boolean
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The reviewed tool."""
+type ReviewMcpToolPayload {
+  """The tool; null when refused."""
+  mcpTool: McpTool
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""A server to remove."""
+input DeleteMcpServerInput {
+  """The server."""
+  mcpServerId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The removed server."""
+type DeleteMcpServerPayload {
+  """The removed server's id; null when refused."""
+  deletedId: ID
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""The definition is another one than was looked at (STALE_DIGEST)."""
+type StaleToolRefusal implements Refusal {
+  """Always STALE_DIGEST."""
+  code: RefusalCode!
+  """What happened and what to do."""
+  message: String!
+  """The tool as it is now."""
+  current: McpTool!
+}
+`, BuiltIn: false},
 	{Name: "../schema/node.graphqls", Input: `"""A moment in UTC as RFC 3339 writes it, to the microsecond: ` + "`" + `2026-01-31T09:30:00.123456Z` + "`" + `. Any offset is accepted as input."""
 scalar DateTime
 
@@ -9187,6 +9851,12 @@ enum RefusalCode {
   INSTRUCTION_WITHDRAWN
   """An open run needs the object."""
   RUN_OPEN
+  """An MCP server cannot be reached, or is none."""
+  SERVER_UNREACHABLE
+  """An MCP server lists more tools than are accepted."""
+  TOO_MANY_TOOLS
+  """The server does not have the tool any more."""
+  TOOL_GONE
 }
 `, BuiltIn: false},
 	{Name: "../schema/review.graphqls", Input: `extend type Mutation {
@@ -12343,6 +13013,18 @@ func (ec *executionContext) childFields_DecideRunPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type DecideRunPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteMcpServerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedId":
+		return ec.fieldContext_DeleteMcpServerPayload_deletedId(ctx, field)
+	case "refusal":
+		return ec.fieldContext_DeleteMcpServerPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_DeleteMcpServerPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteMcpServerPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DeleteRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "deletedId":
@@ -12535,6 +13217,18 @@ func (ec *executionContext) childFields_HideRecordPayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type HideRecordPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ImportMcpServerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "mcpServer":
+		return ec.fieldContext_ImportMcpServerPayload_mcpServer(ctx, field)
+	case "refusal":
+		return ec.fieldContext_ImportMcpServerPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_ImportMcpServerPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ImportMcpServerPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "snippet":
@@ -12545,6 +13239,98 @@ func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, 
 		return ec.fieldContext_MarkSnippetPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MarkSnippetPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_McpServer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_McpServer_id(ctx, field)
+	case "name":
+		return ec.fieldContext_McpServer_name(ctx, field)
+	case "transport":
+		return ec.fieldContext_McpServer_transport(ctx, field)
+	case "command":
+		return ec.fieldContext_McpServer_command(ctx, field)
+	case "args":
+		return ec.fieldContext_McpServer_args(ctx, field)
+	case "envNames":
+		return ec.fieldContext_McpServer_envNames(ctx, field)
+	case "url":
+		return ec.fieldContext_McpServer_url(ctx, field)
+	case "headerNames":
+		return ec.fieldContext_McpServer_headerNames(ctx, field)
+	case "enabled":
+		return ec.fieldContext_McpServer_enabled(ctx, field)
+	case "dataClass":
+		return ec.fieldContext_McpServer_dataClass(ctx, field)
+	case "tools":
+		return ec.fieldContext_McpServer_tools(ctx, field)
+	case "rejected":
+		return ec.fieldContext_McpServer_rejected(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_McpServer_createdAt(ctx, field)
+	case "importedAt":
+		return ec.fieldContext_McpServer_importedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type McpServer", field.Name)
+}
+
+func (ec *executionContext) childFields_McpServerConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_McpServerConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_McpServerConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_McpServerConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type McpServerConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_McpServerEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_McpServerEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_McpServerEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type McpServerEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_McpTool(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_McpTool_name(ctx, field)
+	case "remoteName":
+		return ec.fieldContext_McpTool_remoteName(ctx, field)
+	case "status":
+		return ec.fieldContext_McpTool_status(ctx, field)
+	case "definition":
+		return ec.fieldContext_McpTool_definition(ctx, field)
+	case "changedDefinition":
+		return ec.fieldContext_McpTool_changedDefinition(ctx, field)
+	case "definitionDigest":
+		return ec.fieldContext_McpTool_definitionDigest(ctx, field)
+	case "approvalRequired":
+		return ec.fieldContext_McpTool_approvalRequired(ctx, field)
+	case "reviewedBy":
+		return ec.fieldContext_McpTool_reviewedBy(ctx, field)
+	case "reviewedAt":
+		return ec.fieldContext_McpTool_reviewedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type McpTool", field.Name)
+}
+
+func (ec *executionContext) childFields_McpToolDefinition(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "digest":
+		return ec.fieldContext_McpToolDefinition_digest(ctx, field)
+	case "description":
+		return ec.fieldContext_McpToolDefinition_description(ctx, field)
+	case "schema":
+		return ec.fieldContext_McpToolDefinition_schema(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type McpToolDefinition", field.Name)
 }
 
 func (ec *executionContext) childFields_ModelAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -12789,6 +13575,16 @@ func (ec *executionContext) childFields_RecordReference(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type RecordReference", field.Name)
 }
 
+func (ec *executionContext) childFields_RejectedMcpTool(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_RejectedMcpTool_name(ctx, field)
+	case "reason":
+		return ec.fieldContext_RejectedMcpTool_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RejectedMcpTool", field.Name)
+}
+
 func (ec *executionContext) childFields_ReplaceFileReferencePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "record":
@@ -12837,6 +13633,18 @@ func (ec *executionContext) childFields_Review(ctx context.Context, field graphq
 		return ec.fieldContext_Review_previousApproval(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Review", field.Name)
+}
+
+func (ec *executionContext) childFields_ReviewMcpToolPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "mcpTool":
+		return ec.fieldContext_ReviewMcpToolPayload_mcpTool(ctx, field)
+	case "refusal":
+		return ec.fieldContext_ReviewMcpToolPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_ReviewMcpToolPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReviewMcpToolPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Revision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

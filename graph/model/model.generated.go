@@ -825,6 +825,26 @@ type DecisionEvent struct {
 
 func (DecisionEvent) IsRunEvent() {}
 
+// A server to remove.
+type DeleteMcpServerInput struct {
+	// The server.
+	McpServerID string `json:"mcpServerId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The removed server.
+type DeleteMcpServerPayload struct {
+	// The removed server's id; null when refused.
+	DeletedID *string `json:"deletedId"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // Delete a record with what depends on it: what stands below a page, and translations. A file that is still shown is refused as in use.
 type DeleteRecordInput struct {
 	// Its table.
@@ -1089,6 +1109,42 @@ type HighlightEvent struct {
 
 func (HighlightEvent) IsRunEvent() {}
 
+// A server to import, or to look at again.
+type ImportMcpServerInput struct {
+	// 1 to 32 of a-z, 0-9, - and single _ between them.
+	Name string `json:"name"`
+	// How it is reached; when not given, as it was, else as `command` or `url` says.
+	Transport *McpTransport `json:"transport"`
+	// The program of a server over stdio: an absolute path, or a name that is found in PATH.
+	Command *string `json:"command"`
+	// The program's arguments.
+	Args []string `json:"args"`
+	// The variables that the program gets, as an object of texts. It gets no others but a minimal PATH. They can never be read back.
+	Env json.RawMessage `json:"env"`
+	// The address of a server over streamable HTTP: https, or http on this server's machine.
+	URL *string `json:"url"`
+	// Headers that are sent with every request, as an object of texts. They can never be read back.
+	Headers json.RawMessage `json:"headers"`
+	// Whether its tools may be called; true for a new server. One that is switched off is not asked.
+	Enabled *bool `json:"enabled"`
+	// The most sensitive data that its results may hold; SECRET_ADJACENT for a new server.
+	DataClass *ToolDataClass `json:"dataClass"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The imported server.
+type ImportMcpServerPayload struct {
+	// The server with its tools; null when refused.
+	McpServer *McpServer `json:"mcpServer"`
+	// Why it was refused; null when it was not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // Something still needs the object.
 type InUseRefusal struct {
 	// The rule's verdict, for programs.
@@ -1165,6 +1221,88 @@ type MarkSnippetPayload struct {
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// A server whose tools were imported. What it is reached with secretly can never be read back.
+type McpServer struct {
+	// The server's id.
+	ID string `json:"id"`
+	// Its name, which is part of its tools' names.
+	Name string `json:"name"`
+	// How it is reached.
+	Transport McpTransport `json:"transport"`
+	// The program of a server over stdio; null for others.
+	Command *string `json:"command"`
+	// The program's arguments.
+	Args []string `json:"args"`
+	// The names of the variables that the program gets.
+	EnvNames []string `json:"envNames"`
+	// The address of a server over streamable HTTP; null for others.
+	URL *string `json:"url"`
+	// The names of the headers that are sent with every request.
+	HeaderNames []string `json:"headerNames"`
+	// Whether its tools may be called at all.
+	Enabled bool `json:"enabled"`
+	// The most sensitive data that its results may hold. It bounds which providers' models may read them.
+	DataClass ToolDataClass `json:"dataClass"`
+	// What it has and could not be imported.
+	Rejected []*RejectedMcpTool `json:"rejected"`
+	// When it was added.
+	CreatedAt time.Time `json:"createdAt"`
+	// When its tools were last listed by an import.
+	ImportedAt time.Time `json:"importedAt"`
+	RowID      uuid.UUID `json:"-"`
+}
+
+func (McpServer) IsNode() {}
+
+// A page of servers.
+type McpServerConnection struct {
+	// The servers with their cursors.
+	Edges []*McpServerEdge `json:"edges"`
+	// The servers.
+	Nodes []*McpServer `json:"nodes"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A server in a list.
+type McpServerEdge struct {
+	// The place in the list.
+	Cursor string `json:"cursor"`
+	// The server.
+	Node *McpServer `json:"node"`
+}
+
+// An imported tool: the definition that was reviewed and, when the server has another one by now, that one.
+type McpTool struct {
+	// The name that models, switches and skills call it by.
+	Name string `json:"name"`
+	// The name that its server calls it by.
+	RemoteName string `json:"remoteName"`
+	// How the reviewed definition stands to the server's present one.
+	Status McpToolStatus `json:"status"`
+	// The reviewed definition, which models are told.
+	Definition *McpToolDefinition `json:"definition"`
+	// The server's present definition, when it is another one and waits for a review.
+	ChangedDefinition *McpToolDefinition `json:"changedDefinition"`
+	// The digest that a review has to name: that of the changed definition, else of the reviewed one.
+	DefinitionDigest string `json:"definitionDigest"`
+	// Whether its calls wait for an approval.
+	ApprovalRequired bool `json:"approvalRequired"`
+	// When.
+	ReviewedAt time.Time `json:"reviewedAt"`
+	ReviewerID uuid.UUID `json:"-"`
+}
+
+// What a model is told of a tool.
+type McpToolDefinition struct {
+	// Names exactly this definition: a SHA-256 in hexadecimal digits.
+	Digest string `json:"digest"`
+	// What the tool is for, in its server's words.
+	Description string `json:"description"`
+	// The JSON Schema of its arguments.
+	Schema json.RawMessage `json:"schema"`
 }
 
 // A message to begin with.
@@ -1559,6 +1697,14 @@ type RecordReferenceInput struct {
 	ID string `json:"id"`
 }
 
+// A tool that a server has and that could not be imported.
+type RejectedMcpTool struct {
+	// As its server calls it.
+	Name string `json:"name"`
+	// Why, and what would help.
+	Reason string `json:"reason"`
+}
+
 // Let a page or an element show another file, and with it the translations that show the same one.
 type ReplaceFileReferenceInput struct {
 	// Its table.
@@ -1633,6 +1779,30 @@ type Review struct {
 	Obstacles []*Obstacle `json:"obstacles"`
 	// The latest approval of any version; null when there is none.
 	PreviousApproval *Approval `json:"previousApproval"`
+}
+
+// A review of a tool's present definition.
+type ReviewMcpToolInput struct {
+	// The tool's name, `mcp__<server>__<tool>`.
+	ToolName string `json:"toolName"`
+	// The digest of the definition that was looked at.
+	DefinitionDigest string `json:"definitionDigest"`
+	// Whether its calls wait for an approval. When not given it stays as it is, and is true for a definition that changed.
+	ApprovalRequired *bool `json:"approvalRequired"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The reviewed tool.
+type ReviewMcpToolPayload struct {
+	// The tool; null when refused.
+	McpTool *McpTool `json:"mcpTool"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
 }
 
 // A state of a record: what its fields were from that revision on.
@@ -2416,6 +2586,18 @@ type StaleSnippetRefusal struct {
 }
 
 func (StaleSnippetRefusal) IsRefusal() {}
+
+// The definition is another one than was looked at (STALE_DIGEST).
+type StaleToolRefusal struct {
+	// Always STALE_DIGEST.
+	Code RefusalCode `json:"code"`
+	// What happened and what to do.
+	Message string `json:"message"`
+	// The tool as it is now.
+	Current *McpTool `json:"current"`
+}
+
+func (StaleToolRefusal) IsRefusal() {}
 
 // Whether a version may be composed as an instruction.
 type Standing struct {
@@ -3250,6 +3432,16 @@ const (
 	AuditEventRunRequeued AuditEvent = "RUN_REQUEUED"
 	// Runs that ended longer ago than retention.runDays were removed.
 	AuditEventRunsRemoved AuditEvent = "RUNS_REMOVED"
+	// An MCP server was imported, or looked at again.
+	AuditEventMcpServerImported AuditEvent = "MCP_SERVER_IMPORTED"
+	// An MCP server was removed with its tools.
+	AuditEventMcpServerDeleted AuditEvent = "MCP_SERVER_DELETED"
+	// A remote tool's definition was reviewed.
+	AuditEventMcpToolReviewed AuditEvent = "MCP_TOOL_REVIEWED"
+	// A review of a remote tool was refused.
+	AuditEventMcpToolReviewRefused AuditEvent = "MCP_TOOL_REVIEW_REFUSED"
+	// A run found that a remote tool is not as it was reviewed; it is blocked.
+	AuditEventMcpToolChanged AuditEvent = "MCP_TOOL_CHANGED"
 )
 
 var AllAuditEvent = []AuditEvent{
@@ -3299,11 +3491,16 @@ var AllAuditEvent = []AuditEvent{
 	AuditEventContentChanged,
 	AuditEventRunRequeued,
 	AuditEventRunsRemoved,
+	AuditEventMcpServerImported,
+	AuditEventMcpServerDeleted,
+	AuditEventMcpToolReviewed,
+	AuditEventMcpToolReviewRefused,
+	AuditEventMcpToolChanged,
 }
 
 func (e AuditEvent) IsValid() bool {
 	switch e {
-	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved:
+	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved, AuditEventMcpServerImported, AuditEventMcpServerDeleted, AuditEventMcpToolReviewed, AuditEventMcpToolReviewRefused, AuditEventMcpToolChanged:
 		return true
 	}
 	return false
@@ -3609,6 +3806,97 @@ func (e *LoadMode) UnmarshalGQL(v any) error {
 }
 
 func (e LoadMode) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// How a reviewed definition stands to its server's present one.
+type McpToolStatus string
+
+const (
+	// It is the same.
+	McpToolStatusPinned McpToolStatus = "PINNED"
+	// The server has another one; the tool is blocked until it is reviewed.
+	McpToolStatusDrifted McpToolStatus = "DRIFTED"
+	// The server does not have the tool any more, or not in a form that can be imported; the tool is blocked until it is back.
+	McpToolStatusGone McpToolStatus = "GONE"
+)
+
+var AllMcpToolStatus = []McpToolStatus{
+	McpToolStatusPinned,
+	McpToolStatusDrifted,
+	McpToolStatusGone,
+}
+
+func (e McpToolStatus) IsValid() bool {
+	switch e {
+	case McpToolStatusPinned, McpToolStatusDrifted, McpToolStatusGone:
+		return true
+	}
+	return false
+}
+
+func (e McpToolStatus) String() string {
+	return string(e)
+}
+
+func (e *McpToolStatus) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = McpToolStatus(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid McpToolStatus", str)
+	}
+	return nil
+}
+
+func (e McpToolStatus) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// How a server is reached.
+type McpTransport string
+
+const (
+	// A program on this server's machine, over its input and output.
+	McpTransportStdio McpTransport = "STDIO"
+	// A server at an address.
+	McpTransportStreamableHTTP McpTransport = "STREAMABLE_HTTP"
+)
+
+var AllMcpTransport = []McpTransport{
+	McpTransportStdio,
+	McpTransportStreamableHTTP,
+}
+
+func (e McpTransport) IsValid() bool {
+	switch e {
+	case McpTransportStdio, McpTransportStreamableHTTP:
+		return true
+	}
+	return false
+}
+
+func (e McpTransport) String() string {
+	return string(e)
+}
+
+func (e *McpTransport) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = McpTransport(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid McpTransport", str)
+	}
+	return nil
+}
+
+func (e McpTransport) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
@@ -4017,6 +4305,12 @@ const (
 	RefusalCodeInstructionWithdrawn RefusalCode = "INSTRUCTION_WITHDRAWN"
 	// An open run needs the object.
 	RefusalCodeRunOpen RefusalCode = "RUN_OPEN"
+	// An MCP server cannot be reached, or is none.
+	RefusalCodeServerUnreachable RefusalCode = "SERVER_UNREACHABLE"
+	// An MCP server lists more tools than are accepted.
+	RefusalCodeTooManyTools RefusalCode = "TOO_MANY_TOOLS"
+	// The server does not have the tool any more.
+	RefusalCodeToolGone RefusalCode = "TOOL_GONE"
 )
 
 var AllRefusalCode = []RefusalCode{
@@ -4060,11 +4354,14 @@ var AllRefusalCode = []RefusalCode{
 	RefusalCodeToolNotAllowed,
 	RefusalCodeInstructionWithdrawn,
 	RefusalCodeRunOpen,
+	RefusalCodeServerUnreachable,
+	RefusalCodeTooManyTools,
+	RefusalCodeToolGone,
 }
 
 func (e RefusalCode) IsValid() bool {
 	switch e {
-	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen:
+	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen, RefusalCodeServerUnreachable, RefusalCodeTooManyTools, RefusalCodeToolGone:
 		return true
 	}
 	return false
@@ -4826,6 +5123,56 @@ func (e *TerminationReason) UnmarshalGQL(v any) error {
 }
 
 func (e TerminationReason) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// The most sensitive data that a tool's results may hold, from harmless to close to secrets.
+type ToolDataClass string
+
+const (
+	// What editors work on: any provider's model may read it.
+	ToolDataClassEditorContent ToolDataClass = "EDITOR_CONTENT"
+	// Internal configuration: not for providers anywhere.
+	ToolDataClassInternalConfiguration ToolDataClass = "INTERNAL_CONFIGURATION"
+	// Diagnostics: for private hosts and local models.
+	ToolDataClassDiagnostics ToolDataClass = "DIAGNOSTICS"
+	// Close to secrets, or unknown: for local models alone.
+	ToolDataClassSecretAdjacent ToolDataClass = "SECRET_ADJACENT"
+)
+
+var AllToolDataClass = []ToolDataClass{
+	ToolDataClassEditorContent,
+	ToolDataClassInternalConfiguration,
+	ToolDataClassDiagnostics,
+	ToolDataClassSecretAdjacent,
+}
+
+func (e ToolDataClass) IsValid() bool {
+	switch e {
+	case ToolDataClassEditorContent, ToolDataClassInternalConfiguration, ToolDataClassDiagnostics, ToolDataClassSecretAdjacent:
+		return true
+	}
+	return false
+}
+
+func (e ToolDataClass) String() string {
+	return string(e)
+}
+
+func (e *ToolDataClass) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ToolDataClass(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ToolDataClass", str)
+	}
+	return nil
+}
+
+func (e ToolDataClass) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 

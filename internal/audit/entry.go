@@ -64,6 +64,11 @@ const (
 	SourceSynced           Event = "SOURCE_SYNCED"
 	ContentChanged         Event = "CONTENT_CHANGED"
 	RunsRemoved            Event = "RUNS_REMOVED"
+	MCPServerImported      Event = "MCP_SERVER_IMPORTED"
+	MCPServerDeleted       Event = "MCP_SERVER_DELETED"
+	MCPToolReviewed        Event = "MCP_TOOL_REVIEWED"
+	MCPToolReviewRefused   Event = "MCP_TOOL_REVIEW_REFUSED"
+	MCPToolChanged         Event = "MCP_TOOL_CHANGED"
 )
 
 // Entry is one line of the trail. Index and LeafHash are the store's; everything

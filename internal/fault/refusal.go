@@ -50,6 +50,9 @@ const (
 	ToolNotAllowed          Code = "TOOL_NOT_ALLOWED"
 	InstructionWithdrawn    Code = "INSTRUCTION_WITHDRAWN"
 	RunOpen                 Code = "RUN_OPEN"
+	ServerUnreachable       Code = "SERVER_UNREACHABLE"
+	TooManyTools            Code = "TOO_MANY_TOOLS"
+	ToolGone                Code = "TOOL_GONE"
 )
 
 // Refused is the refusal of a rule. Detail, where a caller needs more than the
