@@ -31,17 +31,17 @@ type step struct {
 	run  func(io.Writer) error
 }
 
-// realClients is the Go test that runs the Node clients. It is a step of its own, so
-// that Node's own report is seen.
-const realClients = "^TestRealClients$"
+// realClients are the Go tests that talk to Node's clients and servers. They are a step
+// of their own, so that Node's own report is seen.
+const realClients = "^TestReal(Clients|Servers)$"
 
 // timeout is for one package. It is for tests that hang: a machine that is busy with
 // other things may take much longer than two idle cores do.
 const timeout = "20m"
 
-// clientTests are the packages that have it: the transports alone with a schema for
-// tests, and the whole command.
-var clientTests = []string{"./server", "./cmd/countersign"}
+// clientTests are the packages that have one: the transports alone with a schema for
+// tests, the whole command, and what calls MCP servers.
+var clientTests = []string{"./server", "./cmd/countersign", "./internal/mcp"}
 
 var steps = []step{
 	{"needs", "find what the tests need; as root on Debian, install it", findNeeds},
@@ -54,7 +54,7 @@ var steps = []step{
 	{"go", "Go tests on both databases: rules, import table, migrations, fuzz seeds, documents", goTests},
 	{"simulation", "the runtime under 300 seeds, without the race detector", command("go", "test", "-count=1", "-timeout", timeout, "-run", "^TestSimulation$", "./internal/agent")},
 	{"benchmarks", "every benchmark still runs (once, measuring nothing)", benchmarks},
-	{"clients", "real GraphQL clients in Node and a browser", clients},
+	{"clients", "real GraphQL clients in Node and a browser, real MCP servers in Node", clients},
 }
 
 func main() {
@@ -192,6 +192,9 @@ func install(out io.Writer, folder string) error {
 	return execute(out, exec.Command("npm", "--prefix", folder, "ci", "--no-audit", "--no-fund"))
 }
 
+// passedReal are the lines of the tests themselves; those of their parts are indented.
+var passedReal = regexp.MustCompile(`(?m)^--- PASS: TestReal`)
+
 func clients(out io.Writer) error {
 	if err := install(out, "clients"); err != nil {
 		return err
@@ -202,8 +205,8 @@ func clients(out io.Writer) error {
 	if err := execute(io.MultiWriter(out, &report), c); err != nil {
 		return err
 	}
-	if ran := strings.Count(report.String(), "--- PASS: TestRealClients"); ran != len(clientTests) {
-		return fmt.Errorf("TestRealClients ran in %d of %s", ran, strings.Join(clientTests, ", "))
+	if ran := len(passedReal.FindAllString(report.String(), -1)); ran != len(clientTests) {
+		return fmt.Errorf("the tests of real peers ran in %d of %s", ran, strings.Join(clientTests, ", "))
 	}
 	return nil
 }
