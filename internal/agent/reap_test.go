@@ -43,13 +43,13 @@ func dying(t *testing.T, test func(h *house, die func(at func(change.Change) boo
 // has nothing left to do with it.
 func (h *house) takenOver(days int, id uuid.UUID) agent.Run {
 	h.t.Helper()
+	was := h.row(id) // before the replica can change it
 	replica := h.later(days)
 	replica.Store = h.store
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); replica.Work(ctx) }()
 	defer func() { stop(); <-done }()
-	was := h.row(id)
 	for {
 		if r := h.row(id); r.Status.Terminal() || r.Status.Waiting() || r.Attempts > was.Attempts {
 			return r
