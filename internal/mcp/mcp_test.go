@@ -105,6 +105,13 @@ func connector(t *testing.T, o Options) *Connector {
 	return c
 }
 
+// kept is the session with a server.
+func (c *Connector) kept(server uuid.UUID) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions[server]
+}
+
 func call(t *testing.T, c *Connector, to remote.Reach, name, args string) remote.Answer {
 	t.Helper()
 	a, err := c.Call(t.Context(), to, name, json.RawMessage(args))
@@ -139,8 +146,8 @@ func TestStdio(t *testing.T) {
 		}
 	})
 	t.Run("G4 an error of the protocol is no answer, and costs no session", func(t *testing.T) {
-		before := c.sessions[to.ID]
-		if _, err := c.Call(t.Context(), to, "throw", json.RawMessage(`{}`)); err == nil || errors.Is(err, remote.ErrNotSent) || c.sessions[to.ID] != before {
+		before := c.kept(to.ID)
+		if _, err := c.Call(t.Context(), to, "throw", json.RawMessage(`{}`)); err == nil || errors.Is(err, remote.ErrNotSent) || c.kept(to.ID) != before {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -183,9 +190,9 @@ func TestStdio(t *testing.T) {
 		}
 	})
 	t.Run("another revision is another session", func(t *testing.T) {
-		before := c.sessions[to.ID]
+		before := c.kept(to.ID)
 		to.Revision++
-		if a := call(t, c, to, "echo", `{"text":"new"}`); a.Text != "echo: new" || c.sessions[to.ID] == before {
+		if a := call(t, c, to, "echo", `{"text":"new"}`); a.Text != "echo: new" || c.kept(to.ID) == before {
 			t.Errorf("got %+v", a)
 		}
 	})
