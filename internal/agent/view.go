@@ -59,6 +59,7 @@ type Card struct {
 	ExpiresAt  *time.Time
 	TurnDigest string
 	IsProcess  bool
+	Write      bool     // every call is a builtin's declared write (RULES C1)
 	Answers    []Answer // what this viewer may answer; empty when they may only look
 	Calls      []CardCall
 	Input      *CardInput // of a question; then Calls is empty
@@ -108,7 +109,7 @@ func (a *Agent) ConversationCard(ctx context.Context, by actor.Actor, r Run) (*C
 		card.Input = &CardInput{Tool: state.Pending[0].Call.Tool, Schema: state.Schema}
 		return card, nil
 	}
-	card.Answers = v.answers(a.mayReadTargets(ctx, v))
+	card.Answers, card.Write = v.answers(a.mayReadTargets(ctx, v)), v.writes()
 	for i, p := range state.Pending {
 		call := CardCall{Index: i, Tool: p.Call.Tool, Failed: p.Failed, Stale: p.Moved, Target: p.Target}
 		if a.mayReadTarget(ctx, by, r, p) {

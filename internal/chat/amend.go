@@ -44,11 +44,7 @@ func (c *Chat) amend(ctx context.Context, id uuid.UUID, judge func(Conversation)
 		if err != nil || e.nothing() {
 			return now, err
 		}
-		made, err := c.edited(now, e)
-		if err != nil {
-			return now, err
-		}
-		out, err := change.One(ctx, c.Store, made)
+		out, err := change.One(ctx, c.Store, c.edited(now, e))
 		if err != nil {
 			return now, err
 		}
@@ -61,7 +57,7 @@ func (c *Chat) amend(ctx context.Context, id uuid.UUID, judge func(Conversation)
 
 // edited is the change of an edit: it holds only while the log is as long as it was when
 // the edit was judged, and somebody's lease is still theirs.
-func (c *Chat) edited(was Conversation, e edit) (change.Change, error) {
+func (c *Chat) edited(was Conversation, e edit) change.Change {
 	at, status := c.World.Now(), was.Status
 	set := append([]change.Value{cEntries.To(was.Entries + len(e.entries))}, e.set...)
 	if e.status != "" {
@@ -88,7 +84,7 @@ func (c *Chat) edited(was Conversation, e edit) (change.Change, error) {
 		}})
 	}
 	made.Ring = append(made.Ring, change.ConversationTopic(was.ID), change.ChatsTopic)
-	return made, nil
+	return made
 }
 
 // state is the entry that tells that the status changed, or the named field.

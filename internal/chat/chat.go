@@ -22,6 +22,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
@@ -152,6 +153,7 @@ type Chat struct {
 	Skills   Skills
 	People   People
 	Settings Settings
+	Content  content.Reader
 	World    world.World
 	Bell     Bell
 	Log      *slog.Logger

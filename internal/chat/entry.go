@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
 )
 
@@ -64,6 +65,14 @@ type Data struct {
 	Highlight *tool.Record   `json:"highlight,omitempty"`
 
 	Field string `json:"field,omitempty"` // of a state: the field that changed, empty for the status
+}
+
+func progressOf(e run.Event) *tool.Progress {
+	return &tool.Progress{Position: e.Data.Position, Total: e.Data.Total, Done: e.Data.Done}
+}
+
+func highlightOf(e run.Event) *tool.Record {
+	return &tool.Record{Table: e.Data.Table, ID: e.Data.RecordID}
 }
 
 // thread is the messages and answers that the next turn continues, in order: a message

@@ -49,6 +49,8 @@ const (
 	InputInvalid            Code = "INPUT_INVALID"
 	ToolNotAllowed          Code = "TOOL_NOT_ALLOWED"
 	InstructionWithdrawn    Code = "INSTRUCTION_WITHDRAWN"
+	ConversationArchived    Code = "CONVERSATION_ARCHIVED"
+	NothingToRetry          Code = "NOTHING_TO_RETRY"
 	RunOpen                 Code = "RUN_OPEN"
 	ServerUnreachable       Code = "SERVER_UNREACHABLE"
 	TooManyTools            Code = "TOO_MANY_TOOLS"
