@@ -164,12 +164,13 @@ func (c *Chat) followed(ctx context.Context, now Conversation) (edit, error) {
 	events = slices.DeleteFunc(events, func(e run.Event) bool { return e.Sequence >= r.Events })
 	f := follower{chat: c, now: now, run: r, card: now.Card}
 	for i, e := range events {
-		if e.Sequence >= now.Seen {
-			if err := f.take(ctx, e); err != nil {
-				return edit{}, err
-			}
+		if err := f.judge(ctx, events[:i+1]); err != nil { // before a pause brings another card
+			return edit{}, err
 		}
-		if err := f.judge(ctx, events[:i+1], i == len(events)-1); err != nil {
+		if e.Sequence < now.Seen {
+			continue
+		}
+		if err := f.take(ctx, e); err != nil {
 			return edit{}, err
 		}
 	}
@@ -290,8 +291,8 @@ func (f *follower) settled() {
 }
 
 // judge reads what became of the card once its segment tells, and keeps the open points
-// by it (RULES C5, O1, O3). seen ends with the event that was taken last.
-func (f *follower) judge(ctx context.Context, seen []run.Event, last bool) error {
+// by it (RULES C5, O1, O3). seen ends with the event that is taken next.
+func (f *follower) judge(ctx context.Context, seen []run.Event) error {
 	card := f.card
 	if card == nil || !card.Delivered || card.Judged {
 		return nil
@@ -299,10 +300,6 @@ func (f *follower) judge(ctx context.Context, seen []run.Event, last bool) error
 	at := slices.IndexFunc(seen, func(e run.Event) bool { return e.Sequence == card.Decided && e.Kind == run.EventDecision })
 	if at < 0 {
 		return nil
-	}
-	end := seen[len(seen)-1].Kind
-	if !last && end != run.EventSuspended && end != run.EventSettled {
-		return nil // a write step may follow
 	}
 	o, told := outcome(seen[at:], f.run.Fence != nil && f.run.Status.Terminal())
 	if !told {
