@@ -26,7 +26,10 @@ func complexity() generated.ComplexityRoot {
 	c.Query.AuditTrail = filtered[*model.AuditFilter]
 	c.Query.Pages = filtered[*string]
 	c.Record.Children = filtered[string]
-	c.Run.Events = func(child int, first *int, _ *string, _ *int) int { return paged(child, first, nil, nil, nil) }
+	c.Query.Conversations = filtered[*model.ConversationFilter]
+	c.Query.OpenPoints = filtered[*model.OpenPointFilter]
+	numbered := func(child int, first *int, _ *string, _ *int) int { return paged(child, first, nil, nil, nil) }
+	c.Run.Events, c.Conversation.Entries = numbered, numbered
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/prompt"
@@ -116,6 +117,11 @@ var (
 		run.NoticeCatalogueCut, run.NoticeSectionLeftOut)
 	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventDecision,
 		run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled)
+	conversationStatuses = mapping[model.ConversationStatus](chat.Idle, chat.Queued, chat.Processing, chat.AwaitingApproval, chat.AwaitingInput, chat.Failed)
+	conversationKinds    = mapping[model.ConversationEntryKind](chat.KindMessage, chat.KindAnswer, chat.KindProposal, chat.KindQuestion, chat.KindOutcome,
+		chat.KindNotice, chat.KindProgress, chat.KindHighlight, chat.KindState)
+	cardOutcomes  = mapping[model.CardOutcome](chat.Applied, chat.CheckRecord, chat.NotApplied, chat.AskedVariant, chat.Skipped, chat.Denied, chat.Discarded)
+	busyChoices   = mapping[model.WhenBusy](chat.RefuseWhenBusy, chat.QueueWhenBusy)
 	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)
 	denialReasons = mapping[model.DenialReason](agent.Variant, agent.Skip)
 

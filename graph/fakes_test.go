@@ -162,6 +162,10 @@ func (f *fakeAgent) Follow(_ context.Context, _ actor.Actor, _ uuid.UUID, after 
 	}
 }
 
+func (f *fakeAgent) FollowInbox(context.Context, actor.Actor) iter.Seq2[agent.InboxChange, error] {
+	return func(func(agent.InboxChange, error) bool) {}
+}
+
 func (f *fakeAgent) FollowText(context.Context, actor.Actor, uuid.UUID) iter.Seq2[agent.TextDelta, error] {
 	return func(yield func(agent.TextDelta, error) bool) {
 		for _, d := range []agent.TextDelta{{Round: 2, Text: "👋"}, {Round: 2, Offset: 2, Text: "!"}} {

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/once"
@@ -44,6 +45,7 @@ type Agent interface {
 	Events(ctx context.Context, by actor.Actor, id uuid.UUID, after, limit int) ([]run.Event, error)
 	Explain(ctx context.Context, by actor.Actor, configuration uuid.UUID, of *uuid.UUID) ([]tool.Explained, error)
 	Follow(ctx context.Context, by actor.Actor, id uuid.UUID, after int) iter.Seq2[run.Event, error]
+	FollowInbox(ctx context.Context, by actor.Actor) iter.Seq2[agent.InboxChange, error]
 	FollowText(ctx context.Context, by actor.Actor, id uuid.UUID) iter.Seq2[agent.TextDelta, error]
 }
 
@@ -53,6 +55,7 @@ type Rooms struct {
 	Library *library.Library
 	Content *content.Content
 	Agent   Agent
+	Chat    *chat.Chat
 	Tools   *tool.Box
 	Remote  *remote.Room
 	Audit   audit.Reader

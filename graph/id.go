@@ -31,6 +31,9 @@ var (
 	snippetKind       = kind{"snp", "a snippet"}
 	taskKind          = kind{"tsk", "a task"}
 	runKind           = kind{"run", "a run"}
+	conversationKind  = kind{"cnv", "a conversation"}
+	messageKind       = kind{"msg", "a message"}
+	pointKind         = kind{"pnt", "an open point"}
 	entryKind         = kind{"aud", "an audit entry"}
 )
 

@@ -32,6 +32,10 @@ func (r *Resolver) finders() []finder {
 			v, err := r.Agent.View(ctx, caller(ctx), row)
 			return found(toRun(v), err)
 		}},
+		{conversationKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			c, err := r.Chat.View(ctx, caller(ctx), row)
+			return found(toConversation(c), err)
+		}},
 		{entryKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			if err := needAudit(caller(ctx)); err != nil {
 				return nil, err

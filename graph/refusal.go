@@ -48,6 +48,8 @@ func toRefusal(r *fault.Refused) model.Refusal {
 		return model.InUseRefusal{Code: code, Message: message, Uses: toUses(d)}
 	case agent.OpenPredecessor:
 		return model.PredecessorOpenRefusal{Code: code, Message: message, Status: runStatuses.out(d.Status)}
+	case agent.InConversation:
+		return model.DecidedInChatRefusal{Code: code, Message: message, ConversationID: conversationKind.id(d.ID)}
 	case agent.ProcessRunning:
 		return model.ProcessRunningRefusal{Code: code, Message: message, Process: toPin(d.Pin), Subject: toReference(d.Subject)}
 	case agent.Decided:

@@ -40,6 +40,7 @@ var objects = map[reflect.Type]object{
 	reflect.TypeFor[*model.Snippet]():       node(snippetKind, "snippets"),
 	reflect.TypeFor[*model.Task]():          node(taskKind, "tasks"),
 	reflect.TypeFor[*model.Run]():           runObject(),
+	reflect.TypeFor[*model.Conversation]():  conversationObject(),
 	reflect.TypeFor[*model.RunStatus]():     statusObject(),
 	reflect.TypeFor[*model.Record]():        recordObject(),
 	reflect.TypeFor[*model.Setting]():       named((*Resolver).setting),
@@ -139,6 +140,23 @@ func runObject() object {
 			now, err = r.Agent.Wait(ctx, row)
 		}
 		return toRun(now), err
+	}
+	return o
+}
+
+// conversationObject is a conversation. A mutation that waits for its turn waits for it again.
+func conversationObject() object {
+	o := node(conversationKind, "conversations")
+	o.read = func(ctx context.Context, r *Resolver, input reflect.Value, id string) (any, error) {
+		row, err := conversationKind.row(id)
+		if err != nil {
+			return nil, err
+		}
+		now, err := r.Chat.View(ctx, caller(ctx), row)
+		if background := input.FieldByName("Background"); err == nil && background.IsValid() && !background.Bool() {
+			now, err = r.Chat.Wait(ctx, row)
+		}
+		return toConversation(now), err
 	}
 	return o
 }

@@ -19,7 +19,8 @@ func toRun(r agent.Run) *model.Run {
 	out := &model.Run{
 		ID: runKind.id(r.ID), Status: runStatuses.out(r.Status), Outcome: runOutcomes.maybe(r.Outcome), TerminationReason: runReasons.maybe(r.Reason),
 		Truncated: r.Truncated, Message: given(r.Message), Answer: given(r.Answer), InitiatorID: userKind.id(r.InitiatorID),
-		ConfigurationID: configurationKind.id(r.ConfigurationID), TaskID: taskKind.maybe(r.TaskID), PredecessorID: runKind.maybe(r.PredecessorID), Pins: make([]*model.RunPin, len(r.Pins)), Subject: toReference(r.Subject),
+		ConfigurationID: configurationKind.id(r.ConfigurationID), TaskID: taskKind.maybe(r.TaskID), PredecessorID: runKind.maybe(r.PredecessorID),
+		ConversationID: conversationKind.maybe(r.ConversationID), Writes: r.Writes, Pins: make([]*model.RunPin, len(r.Pins)), Subject: toReference(r.Subject),
 		SkillAllowList: r.SkillAllowList, Highlight: toReference(r.Highlight), Notices: make([]*model.RunNotice, len(r.Notices)),
 		PrivacyLevel: privacyLevels.out(r.Privacy), CheckRecord: r.Fence != nil && r.Status.Terminal(), Usage: toUsage(r.Usage),
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Domain: r,

@@ -8,6 +8,8 @@ package graph
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/agent"
@@ -146,6 +148,20 @@ func (r *runResolver) Task(ctx context.Context, obj *model.Run) (*model.Task, er
 
 func (r *runResolver) Predecessor(ctx context.Context, obj *model.Run) (*model.Run, error) {
 	return pointed(ctx, r.load(ctx).runs, obj.Domain.PredecessorID, toRun)
+}
+
+func (r *runResolver) Conversation(ctx context.Context, obj *model.Run) (*model.Conversation, error) {
+	if obj.Domain.ConversationID == uuid.Nil {
+		return nil, nil
+	}
+	c, err := r.Chat.View(ctx, caller(ctx), obj.Domain.ConversationID)
+	if hidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return toConversation(c), nil
 }
 
 func (r *runResolver) PendingDecision(ctx context.Context, obj *model.Run) (*model.PendingDecision, error) {

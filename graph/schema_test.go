@@ -129,13 +129,3 @@ func TestEveryConnectionIsRelays(t *testing.T) {
 		}
 	})
 }
-
-// What the slice has no use case for is not in the schema: asking for it is a validation error that names it, never a pretence.
-func TestWhatIsNotBuiltIsNotThere(t *testing.T) {
-	schema := parsedSchema()
-	for _, name := range []string{"conversations", "openPoints"} {
-		if schema.Query.Fields.ForName(name) != nil {
-			t.Errorf("Query.%s is there without a use case", name)
-		}
-	}
-}

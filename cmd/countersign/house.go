@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/auth"
 	"github.com/countersign/countersign/internal/builtin"
+	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/demo"
 	"github.com/countersign/countersign/internal/guard"
@@ -43,6 +44,7 @@ type house struct {
 	agent   *agent.Agent
 	remote  *remote.Room
 	servers *mcp.Connector
+	chat    *chat.Chat
 	auth    *auth.Auth
 	proofs  *audit.Log
 	keys    *once.Keys
@@ -88,7 +90,7 @@ func (h *house) furnish() error {
 		}
 	}
 	h.content = content.New(h.store, h.world, hooks...)
-	shipped, err := tool.New(builtin.All(h.content)...)
+	shipped, err := tool.New(builtin.All(h.content, chat.Points{Store: h.store, Content: h.content})...)
 	if err != nil {
 		return err
 	}
@@ -115,6 +117,10 @@ func (h *house) furnish() error {
 		Store: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
 		Models: models, Tools: h.tools, World: h.world, Bell: h.bell, SkillID: graph.SkillID, Log: h.log, Secrets: h.secrets,
 	})
+	h.chat = &chat.Chat{
+		Store: h.store, Runtime: h.agent, Runs: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
+		World: h.world, Bell: h.bell, Log: h.log,
+	}
 	return nil
 }
 

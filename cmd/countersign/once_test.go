@@ -139,6 +139,28 @@ var repetitions = []row{
 	{mutation: "reviewMcpTool", input: (*repetition).review},
 	{mutation: "reviewMcpTool", input: static(object{"toolName": "mcp__weather__tell", "definitionDigest": "0"}), refused: "STALE_DIGEST"},
 	mutate("deleteMcpServer", map[string]string{"mcpServerId": "server"}, nil),
+	{mutation: "startConversation", input: with(map[string]string{"configurationId": "configuration plain"}, object{"title": "Talk"}), keep: map[string][]any{"talk": {"conversation", "id"}}, quiet: true},
+	mutate("sendMessage", map[string]string{"conversationId": "talk"}, object{"text": "Hello."}),
+	{mutation: "editMessage", input: (*repetition).editing},
+	{mutation: "retryTurn", input: with(map[string]string{"conversationId": "talk"}, nil), refused: "NOTHING_TO_RETRY", quiet: true},
+	{mutation: "setConversationConfiguration", input: with(map[string]string{"conversationId": "talk", "configurationId": "configuration writing"}, nil), quiet: true},
+	mutate("sendMessage", map[string]string{"conversationId": "talk"}, object{"text": "Open."}),
+	{mutation: "decideProposal", input: (*repetition).proposal},
+	{mutation: "setConversationConfiguration", input: with(map[string]string{"conversationId": "talk", "configurationId": "configuration asking"}, nil), quiet: true},
+	mutate("sendMessage", map[string]string{"conversationId": "talk"}, object{"text": "Which?"}),
+	{mutation: "answerQuestion", input: (*repetition).reply},
+	mutate("sendMessage", map[string]string{"conversationId": "talk"}, object{"text": "Which then?"}),
+	mutate("stopTurn", map[string]string{"conversationId": "talk"}, nil),
+	mutate("retryTurn", map[string]string{"conversationId": "talk"}, nil),
+	mutate("stopTurn", map[string]string{"conversationId": "talk"}, nil),
+	{mutation: "renameConversation", input: with(map[string]string{"conversationId": "talk"}, object{"title": "Talked"}), quiet: true},
+	{mutation: "setConversationPinned", input: with(map[string]string{"conversationId": "talk"}, object{"pinned": true}), quiet: true},
+	{mutation: "setConversationSkill", input: with(map[string]string{"conversationId": "talk"}, nil), quiet: true},
+	{mutation: "archiveConversation", input: with(map[string]string{"conversationId": "talk"}, nil), quiet: true},
+	{mutation: "sendMessage", input: with(map[string]string{"conversationId": "talk"}, object{"text": "Still there?"}), refused: "CONVERSATION_ARCHIVED", quiet: true},
+	{mutation: "unarchiveConversation", input: with(map[string]string{"conversationId": "talk"}, nil), quiet: true},
+	{mutation: "deleteConversation", input: with(map[string]string{"conversationId": "talk"}, nil), quiet: true},
+
 	mutate("updateSetting", nil, object{"name": "agent.maxIterations", "value": "19"}),
 	{mutation: "createSnippet", input: static(object{"name": "Tone", "text": "Be kind."}), keep: map[string][]any{"snippet": {"snippet", "id"}}, quiet: true},
 	{mutation: "updateSnippet", input: with(map[string]string{"snippetId": "snippet"}, object{"text": "Be kinder."}), quiet: true},
@@ -173,6 +195,29 @@ func (w *repetition) lateDecision() object {
 
 func (w *repetition) answer() object {
 	return object{"runId": w.kept["question"], "turnDigest": at(w.site.t, w.card("question"), "pendingInput", "turnDigest"), "values": object{"choice": "One"}}
+}
+
+func (w *repetition) talk(what string) any {
+	return at(w.site.t, w.site.must(`query($id: ID!) { node(id: $id) { ... on Conversation { pendingDecision { turnDigest } pendingInput { turnDigest }
+		entries(first: 100) { nodes { ... on MessageEntry { id } } } } } }`, object{"id": w.kept["talk"]}), "node", what)
+}
+
+func (w *repetition) proposal() object {
+	return object{"conversationId": w.kept["talk"], "turnDigest": at(w.site.t, w.talk("pendingDecision"), "turnDigest"), "answer": "APPROVE"}
+}
+
+func (w *repetition) reply() object {
+	return object{"conversationId": w.kept["talk"], "turnDigest": at(w.site.t, w.talk("pendingInput"), "turnDigest"), "values": object{"choice": "One"}}
+}
+
+func (w *repetition) editing() object {
+	for _, e := range at(w.site.t, w.talk("entries"), "nodes").([]any) {
+		if id, is := e.(object)["id"]; is {
+			return object{"conversationId": w.kept["talk"], "messageId": id, "text": "Hello again."}
+		}
+	}
+	w.site.t.Fatal("there is no message")
+	return nil
 }
 
 func (w *repetition) mark() object {

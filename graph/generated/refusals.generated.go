@@ -200,6 +200,75 @@ func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_at(_ context.Cont
 	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _DecidedInChatRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.DecidedInChatRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecidedInChatRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DecidedInChatRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DecidedInChatRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _DecidedInChatRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.DecidedInChatRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecidedInChatRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DecidedInChatRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DecidedInChatRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _DecidedInChatRefusal_conversationId(ctx context.Context, field graphql.CollectedField, obj *model.DecidedInChatRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DecidedInChatRefusal_conversationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ConversationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DecidedInChatRefusal_conversationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DecidedInChatRefusal", field, false, false, "ID")
+}
+
 func (ec *executionContext) _InUseRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.InUseRefusal) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1359,6 +1428,13 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._InUseRefusal(ctx, sel, obj)
+	case model.DecidedInChatRefusal:
+		return ec._DecidedInChatRefusal(ctx, sel, &obj)
+	case *model.DecidedInChatRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._DecidedInChatRefusal(ctx, sel, obj)
 	case model.AlreadyDecidedRefusal:
 		return ec._AlreadyDecidedRefusal(ctx, sel, &obj)
 	case *model.AlreadyDecidedRefusal:
@@ -1425,6 +1501,49 @@ func (ec *executionContext) _AlreadyDecidedRefusal(ctx context.Context, sel ast.
 			out.Values[i] = ec._AlreadyDecidedRefusal_at(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var decidedInChatRefusalImplementors = []string{"DecidedInChatRefusal", "Refusal"}
+
+func (ec *executionContext) _DecidedInChatRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.DecidedInChatRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, decidedInChatRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DecidedInChatRefusal")
+		case "code":
+			out.Values[i] = ec._DecidedInChatRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._DecidedInChatRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "conversationId":
+			out.Values[i] = ec._DecidedInChatRefusal_conversationId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))

@@ -27,9 +27,11 @@ type ResolverRoot interface {
 	Approval() ApprovalResolver
 	AuditEntry() AuditEntryResolver
 	Configuration() ConfigurationResolver
+	Conversation() ConversationResolver
 	McpServer() McpServerResolver
 	McpTool() McpToolResolver
 	Mutation() MutationResolver
+	OpenPoint() OpenPointResolver
 	Query() QueryResolver
 	Record() RecordResolver
 	Revision() RevisionResolver
@@ -58,6 +60,24 @@ type ComplexityRoot struct {
 		Decision     func(childComplexity int) int
 		DenialReason func(childComplexity int) int
 		Message      func(childComplexity int) int
+	}
+
+	AnswerEntry struct {
+		At           func(childComplexity int) int
+		Kind         func(childComplexity int) int
+		NoChangeMade func(childComplexity int) int
+		RunID        func(childComplexity int) int
+		Sequence     func(childComplexity int) int
+		Status       func(childComplexity int) int
+		Text         func(childComplexity int) int
+		Truncated    func(childComplexity int) int
+		Writes       func(childComplexity int) int
+	}
+
+	AnswerQuestionPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	Approval struct {
@@ -95,6 +115,12 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Skill            func(childComplexity int) int
+	}
+
+	ArchiveConversationPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	AttachSkillPayload struct {
@@ -217,6 +243,18 @@ type ComplexityRoot struct {
 		Source           func(childComplexity int) int
 	}
 
+	CardEntry struct {
+		At         func(childComplexity int) int
+		IsProcess  func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		RunID      func(childComplexity int) int
+		Sequence   func(childComplexity int) int
+		Status     func(childComplexity int) int
+		Target     func(childComplexity int) int
+		Tool       func(childComplexity int) int
+		TurnDigest func(childComplexity int) int
+	}
+
 	CatalogueEntry struct {
 		Description          func(childComplexity int) int
 		DescriptionUntrusted func(childComplexity int) int
@@ -257,6 +295,50 @@ type ComplexityRoot struct {
 	}
 
 	ConfigurationEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	Conversation struct {
+		ActiveAt        func(childComplexity int) int
+		ArchivedAt      func(childComplexity int) int
+		Configuration   func(childComplexity int) int
+		ConfigurationID func(childComplexity int) int
+		CreatedAt       func(childComplexity int) int
+		Entries         func(childComplexity int, first *int, after *string, afterSequence *int) int
+		Export          func(childComplexity int) int
+		ID              func(childComplexity int) int
+		PendingDecision func(childComplexity int) int
+		PendingInput    func(childComplexity int) int
+		Pinned          func(childComplexity int) int
+		QueuedMessages  func(childComplexity int) int
+		Run             func(childComplexity int) int
+		RunID           func(childComplexity int) int
+		Skill           func(childComplexity int) int
+		SkillID         func(childComplexity int) int
+		Status          func(childComplexity int) int
+		Subject         func(childComplexity int) int
+		Title           func(childComplexity int) int
+	}
+
+	ConversationConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	ConversationEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	ConversationEntryConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	ConversationEntryEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
 	}
@@ -322,10 +404,22 @@ type ComplexityRoot struct {
 		User             func(childComplexity int) int
 	}
 
+	DecideProposalPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	DecideRunPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Run              func(childComplexity int) int
+	}
+
+	DecidedInChatRefusal struct {
+		Code           func(childComplexity int) int
+		ConversationID func(childComplexity int) int
+		Message        func(childComplexity int) int
 	}
 
 	DecisionEvent struct {
@@ -339,6 +433,12 @@ type ComplexityRoot struct {
 		Round             func(childComplexity int) int
 		Sequence          func(childComplexity int) int
 		TurnDigest        func(childComplexity int) int
+	}
+
+	DeleteConversationPayload struct {
+		ClientMutationID func(childComplexity int) int
+		DeletedID        func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	DeleteMcpServerPayload struct {
@@ -374,6 +474,12 @@ type ComplexityRoot struct {
 	DiffLine struct {
 		Kind func(childComplexity int) int
 		Text func(childComplexity int) int
+	}
+
+	EditMessagePayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	EndProcessPayload struct {
@@ -443,6 +549,15 @@ type ComplexityRoot struct {
 		Refusal          func(childComplexity int) int
 	}
 
+	HighlightEntry struct {
+		At       func(childComplexity int) int
+		Kind     func(childComplexity int) int
+		RunID    func(childComplexity int) int
+		Sequence func(childComplexity int) int
+		Status   func(childComplexity int) int
+		Target   func(childComplexity int) int
+	}
+
 	HighlightEvent struct {
 		At                func(childComplexity int) int
 		ContentUnreadable func(childComplexity int) int
@@ -463,6 +578,12 @@ type ComplexityRoot struct {
 		Code    func(childComplexity int) int
 		Message func(childComplexity int) int
 		Uses    func(childComplexity int) int
+	}
+
+	InboxUpdate struct {
+		Kind  func(childComplexity int) int
+		Run   func(childComplexity int) int
+		RunID func(childComplexity int) int
 	}
 
 	InputEvent struct {
@@ -535,6 +656,17 @@ type ComplexityRoot struct {
 		Schema      func(childComplexity int) int
 	}
 
+	MessageEntry struct {
+		At         func(childComplexity int) int
+		ID         func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		ReplacesID func(childComplexity int) int
+		RunID      func(childComplexity int) int
+		Sequence   func(childComplexity int) int
+		Status     func(childComplexity int) int
+		Text       func(childComplexity int) int
+	}
+
 	ModelAttempt struct {
 		Code       func(childComplexity int) int
 		Model      func(childComplexity int) int
@@ -579,65 +711,90 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
-		ApproveSkillVersion  func(childComplexity int, input model.ApproveSkillVersionInput) int
-		AttachSkill          func(childComplexity int, input model.AttachSkillInput) int
-		CancelRun            func(childComplexity int, input model.CancelRunInput) int
-		CancelRunIfWaiting   func(childComplexity int, input model.CancelRunIfWaitingInput) int
-		CancelSync           func(childComplexity int, input model.CancelSyncInput) int
-		CopyRecord           func(childComplexity int, input model.CopyRecordInput) int
-		CreateConfiguration  func(childComplexity int, input model.CreateConfigurationInput) int
-		CreateProvider       func(childComplexity int, input model.CreateProviderInput) int
-		CreateRecord         func(childComplexity int, input model.CreateRecordInput) int
-		CreateSkill          func(childComplexity int, input model.CreateSkillInput) int
-		CreateSnippet        func(childComplexity int, input model.CreateSnippetInput) int
-		CreateSource         func(childComplexity int, input model.CreateSourceInput) int
-		CreateTask           func(childComplexity int, input model.CreateTaskInput) int
-		CreateToken          func(childComplexity int, input model.CreateTokenInput) int
-		CreateUser           func(childComplexity int, input model.CreateUserInput) int
-		DecideRun            func(childComplexity int, input model.DecideRunInput) int
-		DeleteMcpServer      func(childComplexity int, input model.DeleteMcpServerInput) int
-		DeleteRecord         func(childComplexity int, input model.DeleteRecordInput) int
-		DeleteSource         func(childComplexity int, input model.DeleteSourceInput) int
-		DetachSkill          func(childComplexity int, input model.DetachSkillInput) int
-		EndProcess           func(childComplexity int, input model.EndProcessInput) int
-		GrantPermission      func(childComplexity int, input model.GrantPermissionInput) int
-		HideRecord           func(childComplexity int, input model.HideRecordInput) int
-		ImportMcpServer      func(childComplexity int, input model.ImportMcpServerInput) int
-		MarkSnippet          func(childComplexity int, input model.MarkSnippetInput) int
-		MoveRecord           func(childComplexity int, input model.MoveRecordInput) int
-		MoveSkill            func(childComplexity int, input model.MoveSkillInput) int
-		PublishRecord        func(childComplexity int, input model.PublishRecordInput) int
-		ReplaceFileReference func(childComplexity int, input model.ReplaceFileReferenceInput) int
-		RestoreSkillRevision func(childComplexity int, input model.RestoreSkillRevisionInput) int
-		ReviewMcpTool        func(childComplexity int, input model.ReviewMcpToolInput) int
-		RevokePermission     func(childComplexity int, input model.RevokePermissionInput) int
-		RevokeSkillVersion   func(childComplexity int, input model.RevokeSkillVersionInput) int
-		RevokeToken          func(childComplexity int, input model.RevokeTokenInput) int
-		RunTask              func(childComplexity int, input model.RunTaskInput) int
-		SetSkillEnabled      func(childComplexity int, input model.SetSkillEnabledInput) int
-		SetSourceToken       func(childComplexity int, input model.SetSourceTokenInput) int
-		SetSourceTrustLevel  func(childComplexity int, input model.SetSourceTrustLevelInput) int
-		SetToolEnabled       func(childComplexity int, input model.SetToolEnabledInput) int
-		SetToolGroupEnabled  func(childComplexity int, input model.SetToolGroupEnabledInput) int
-		StartRun             func(childComplexity int, input model.StartRunInput) int
-		SubmitRunInput       func(childComplexity int, input model.SubmitRunInputInput) int
-		SyncSource           func(childComplexity int, input model.SyncSourceInput) int
-		TranslateRecord      func(childComplexity int, input model.TranslateRecordInput) int
-		UnmarkSnippet        func(childComplexity int, input model.UnmarkSnippetInput) int
-		UpdateAttachment     func(childComplexity int, input model.UpdateAttachmentInput) int
-		UpdateConfiguration  func(childComplexity int, input model.UpdateConfigurationInput) int
-		UpdateRecord         func(childComplexity int, input model.UpdateRecordInput) int
-		UpdateSetting        func(childComplexity int, input model.UpdateSettingInput) int
-		UpdateSkill          func(childComplexity int, input model.UpdateSkillInput) int
-		UpdateSnippet        func(childComplexity int, input model.UpdateSnippetInput) int
-		UpdateSource         func(childComplexity int, input model.UpdateSourceInput) int
-		UpdateUser           func(childComplexity int, input model.UpdateUserInput) int
+		AnswerQuestion               func(childComplexity int, input model.AnswerQuestionInput) int
+		ApproveSkillVersion          func(childComplexity int, input model.ApproveSkillVersionInput) int
+		ArchiveConversation          func(childComplexity int, input model.ArchiveConversationInput) int
+		AttachSkill                  func(childComplexity int, input model.AttachSkillInput) int
+		CancelRun                    func(childComplexity int, input model.CancelRunInput) int
+		CancelRunIfWaiting           func(childComplexity int, input model.CancelRunIfWaitingInput) int
+		CancelSync                   func(childComplexity int, input model.CancelSyncInput) int
+		CopyRecord                   func(childComplexity int, input model.CopyRecordInput) int
+		CreateConfiguration          func(childComplexity int, input model.CreateConfigurationInput) int
+		CreateProvider               func(childComplexity int, input model.CreateProviderInput) int
+		CreateRecord                 func(childComplexity int, input model.CreateRecordInput) int
+		CreateSkill                  func(childComplexity int, input model.CreateSkillInput) int
+		CreateSnippet                func(childComplexity int, input model.CreateSnippetInput) int
+		CreateSource                 func(childComplexity int, input model.CreateSourceInput) int
+		CreateTask                   func(childComplexity int, input model.CreateTaskInput) int
+		CreateToken                  func(childComplexity int, input model.CreateTokenInput) int
+		CreateUser                   func(childComplexity int, input model.CreateUserInput) int
+		DecideProposal               func(childComplexity int, input model.DecideProposalInput) int
+		DecideRun                    func(childComplexity int, input model.DecideRunInput) int
+		DeleteConversation           func(childComplexity int, input model.DeleteConversationInput) int
+		DeleteMcpServer              func(childComplexity int, input model.DeleteMcpServerInput) int
+		DeleteRecord                 func(childComplexity int, input model.DeleteRecordInput) int
+		DeleteSource                 func(childComplexity int, input model.DeleteSourceInput) int
+		DetachSkill                  func(childComplexity int, input model.DetachSkillInput) int
+		EditMessage                  func(childComplexity int, input model.EditMessageInput) int
+		EndProcess                   func(childComplexity int, input model.EndProcessInput) int
+		GrantPermission              func(childComplexity int, input model.GrantPermissionInput) int
+		HideRecord                   func(childComplexity int, input model.HideRecordInput) int
+		ImportMcpServer              func(childComplexity int, input model.ImportMcpServerInput) int
+		MarkSnippet                  func(childComplexity int, input model.MarkSnippetInput) int
+		MoveRecord                   func(childComplexity int, input model.MoveRecordInput) int
+		MoveSkill                    func(childComplexity int, input model.MoveSkillInput) int
+		PublishRecord                func(childComplexity int, input model.PublishRecordInput) int
+		RenameConversation           func(childComplexity int, input model.RenameConversationInput) int
+		ReplaceFileReference         func(childComplexity int, input model.ReplaceFileReferenceInput) int
+		RestoreSkillRevision         func(childComplexity int, input model.RestoreSkillRevisionInput) int
+		RetryTurn                    func(childComplexity int, input model.RetryTurnInput) int
+		ReviewMcpTool                func(childComplexity int, input model.ReviewMcpToolInput) int
+		RevokePermission             func(childComplexity int, input model.RevokePermissionInput) int
+		RevokeSkillVersion           func(childComplexity int, input model.RevokeSkillVersionInput) int
+		RevokeToken                  func(childComplexity int, input model.RevokeTokenInput) int
+		RunTask                      func(childComplexity int, input model.RunTaskInput) int
+		SendMessage                  func(childComplexity int, input model.SendMessageInput) int
+		SetConversationConfiguration func(childComplexity int, input model.SetConversationConfigurationInput) int
+		SetConversationPinned        func(childComplexity int, input model.SetConversationPinnedInput) int
+		SetConversationSkill         func(childComplexity int, input model.SetConversationSkillInput) int
+		SetSkillEnabled              func(childComplexity int, input model.SetSkillEnabledInput) int
+		SetSourceToken               func(childComplexity int, input model.SetSourceTokenInput) int
+		SetSourceTrustLevel          func(childComplexity int, input model.SetSourceTrustLevelInput) int
+		SetToolEnabled               func(childComplexity int, input model.SetToolEnabledInput) int
+		SetToolGroupEnabled          func(childComplexity int, input model.SetToolGroupEnabledInput) int
+		StartConversation            func(childComplexity int, input model.StartConversationInput) int
+		StartRun                     func(childComplexity int, input model.StartRunInput) int
+		StopTurn                     func(childComplexity int, input model.StopTurnInput) int
+		SubmitRunInput               func(childComplexity int, input model.SubmitRunInputInput) int
+		SyncSource                   func(childComplexity int, input model.SyncSourceInput) int
+		TranslateRecord              func(childComplexity int, input model.TranslateRecordInput) int
+		UnarchiveConversation        func(childComplexity int, input model.UnarchiveConversationInput) int
+		UnmarkSnippet                func(childComplexity int, input model.UnmarkSnippetInput) int
+		UpdateAttachment             func(childComplexity int, input model.UpdateAttachmentInput) int
+		UpdateConfiguration          func(childComplexity int, input model.UpdateConfigurationInput) int
+		UpdateRecord                 func(childComplexity int, input model.UpdateRecordInput) int
+		UpdateSetting                func(childComplexity int, input model.UpdateSettingInput) int
+		UpdateSkill                  func(childComplexity int, input model.UpdateSkillInput) int
+		UpdateSnippet                func(childComplexity int, input model.UpdateSnippetInput) int
+		UpdateSource                 func(childComplexity int, input model.UpdateSourceInput) int
+		UpdateUser                   func(childComplexity int, input model.UpdateUserInput) int
 	}
 
 	NotInstructionRefusal struct {
 		Code    func(childComplexity int) int
 		Message func(childComplexity int) int
 		Reasons func(childComplexity int) int
+	}
+
+	NoticeEntry struct {
+		Args     func(childComplexity int) int
+		At       func(childComplexity int) int
+		Code     func(childComplexity int) int
+		Kind     func(childComplexity int) int
+		RunID    func(childComplexity int) int
+		Sequence func(childComplexity int) int
+		Status   func(childComplexity int) int
+		Text     func(childComplexity int) int
 	}
 
 	NoticeEvent struct {
@@ -657,6 +814,45 @@ type ComplexityRoot struct {
 		Field     func(childComplexity int) int
 		Line      func(childComplexity int) int
 		Message   func(childComplexity int) int
+	}
+
+	OpenPoint struct {
+		ClosedAt    func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Skill       func(childComplexity int) int
+		SkillID     func(childComplexity int) int
+		SkippedAt   func(childComplexity int) int
+		SkippedBy   func(childComplexity int) int
+		SkippedByID func(childComplexity int) int
+		Subject     func(childComplexity int) int
+		Target      func(childComplexity int) int
+		Times       func(childComplexity int) int
+		Tool        func(childComplexity int) int
+	}
+
+	OpenPointConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	OpenPointEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	OutcomeEntry struct {
+		Args       func(childComplexity int) int
+		At         func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		Outcome    func(childComplexity int) int
+		RunID      func(childComplexity int) int
+		Sequence   func(childComplexity int) int
+		Status     func(childComplexity int) int
+		Target     func(childComplexity int) int
+		Text       func(childComplexity int) int
+		Tool       func(childComplexity int) int
+		TurnDigest func(childComplexity int) int
 	}
 
 	PageInfo struct {
@@ -700,6 +896,17 @@ type ComplexityRoot struct {
 		Message func(childComplexity int) int
 		Process func(childComplexity int) int
 		Subject func(childComplexity int) int
+	}
+
+	ProgressEntry struct {
+		At       func(childComplexity int) int
+		Done     func(childComplexity int) int
+		Kind     func(childComplexity int) int
+		Position func(childComplexity int) int
+		RunID    func(childComplexity int) int
+		Sequence func(childComplexity int) int
+		Status   func(childComplexity int) int
+		Total    func(childComplexity int) int
 	}
 
 	ProgressEvent struct {
@@ -748,12 +955,14 @@ type ComplexityRoot struct {
 		Catalogue             func(childComplexity int, configurationID string, processesOnly bool) int
 		Configuration         func(childComplexity int, id string) int
 		Configurations        func(childComplexity int, first *int, after *string, last *int, before *string) int
+		Conversations         func(childComplexity int, filter *model.ConversationFilter, first *int, after *string, last *int, before *string) int
 		ExplainTools          func(childComplexity int, configurationID string, actorID *string) int
 		Governance            func(childComplexity int) int
 		Inbox                 func(childComplexity int, first *int, after *string, last *int, before *string) int
 		McpServers            func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Node                  func(childComplexity int, id string) int
 		Nodes                 func(childComplexity int, ids []string) int
+		OpenPoints            func(childComplexity int, filter *model.OpenPointFilter, first *int, after *string, last *int, before *string) int
 		Pages                 func(childComplexity int, parentID *string, first *int, after *string, last *int, before *string) int
 		Providers             func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Record                func(childComplexity int, table string, id string) int
@@ -804,6 +1013,12 @@ type ComplexityRoot struct {
 		Reason func(childComplexity int) int
 	}
 
+	RenameConversationPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	ReplaceFileReferencePayload struct {
 		ClientMutationID func(childComplexity int) int
 		Left             func(childComplexity int) int
@@ -816,6 +1031,12 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Skill            func(childComplexity int) int
+	}
+
+	RetryTurnPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	Review struct {
@@ -899,6 +1120,8 @@ type ComplexityRoot struct {
 		CheckRecord       func(childComplexity int) int
 		Configuration     func(childComplexity int) int
 		ConfigurationID   func(childComplexity int) int
+		Conversation      func(childComplexity int) int
+		ConversationID    func(childComplexity int) int
 		CreatedAt         func(childComplexity int) int
 		Events            func(childComplexity int, first *int, after *string, afterSequence *int) int
 		FinishedAt        func(childComplexity int) int
@@ -927,6 +1150,7 @@ type ComplexityRoot struct {
 		TerminationReason func(childComplexity int) int
 		Truncated         func(childComplexity int) int
 		Usage             func(childComplexity int) int
+		Writes            func(childComplexity int) int
 	}
 
 	RunConnection struct {
@@ -993,6 +1217,30 @@ type ComplexityRoot struct {
 		InputTokens  func(childComplexity int) int
 		OutputTokens func(childComplexity int) int
 		Requests     func(childComplexity int) int
+	}
+
+	SendMessagePayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
+	SetConversationConfigurationPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
+	SetConversationPinnedPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
+	SetConversationSkillPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	SetSkillEnabledPayload struct {
@@ -1214,6 +1462,12 @@ type ComplexityRoot struct {
 		Reasons   func(childComplexity int) int
 	}
 
+	StartConversationPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	StartRunPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
@@ -1230,6 +1484,21 @@ type ComplexityRoot struct {
 		Sequence          func(childComplexity int) int
 	}
 
+	StateEntry struct {
+		At       func(childComplexity int) int
+		Field    func(childComplexity int) int
+		Kind     func(childComplexity int) int
+		RunID    func(childComplexity int) int
+		Sequence func(childComplexity int) int
+		Status   func(childComplexity int) int
+	}
+
+	StopTurnPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	SubmitRunInputPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
@@ -1237,10 +1506,12 @@ type ComplexityRoot struct {
 	}
 
 	Subscription struct {
-		AuditEntries func(childComplexity int, filter *model.AuditFilter, after *int64) int
-		RunEvents    func(childComplexity int, runID string, after *int) int
-		RunText      func(childComplexity int, runID string) int
-		SyncProgress func(childComplexity int, sourceID string) int
+		AuditEntries        func(childComplexity int, filter *model.AuditFilter, after *int64) int
+		ConversationUpdates func(childComplexity int, conversationID string, after *int) int
+		InboxUpdates        func(childComplexity int) int
+		RunEvents           func(childComplexity int, runID string, after *int) int
+		RunText             func(childComplexity int, runID string) int
+		SyncProgress        func(childComplexity int, sourceID string) int
 	}
 
 	SuspendedEvent struct {
@@ -1397,6 +1668,12 @@ type ComplexityRoot struct {
 		Untranslated     func(childComplexity int) int
 	}
 
+	UnarchiveConversationPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
 	UnmarkSnippetPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
@@ -1551,6 +1828,80 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AlreadyDecidedRefusal.Message(childComplexity), true
 
+	case "AnswerEntry.at":
+		if e.ComplexityRoot.AnswerEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.At(childComplexity), true
+	case "AnswerEntry.kind":
+		if e.ComplexityRoot.AnswerEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.Kind(childComplexity), true
+	case "AnswerEntry.noChangeMade":
+		if e.ComplexityRoot.AnswerEntry.NoChangeMade == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.NoChangeMade(childComplexity), true
+	case "AnswerEntry.runId":
+		if e.ComplexityRoot.AnswerEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.RunID(childComplexity), true
+	case "AnswerEntry.sequence":
+		if e.ComplexityRoot.AnswerEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.Sequence(childComplexity), true
+	case "AnswerEntry.status":
+		if e.ComplexityRoot.AnswerEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.Status(childComplexity), true
+	case "AnswerEntry.text":
+		if e.ComplexityRoot.AnswerEntry.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.Text(childComplexity), true
+	case "AnswerEntry.truncated":
+		if e.ComplexityRoot.AnswerEntry.Truncated == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.Truncated(childComplexity), true
+	case "AnswerEntry.writes":
+		if e.ComplexityRoot.AnswerEntry.Writes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerEntry.Writes(childComplexity), true
+
+	case "AnswerQuestionPayload.clientMutationId":
+		if e.ComplexityRoot.AnswerQuestionPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerQuestionPayload.ClientMutationID(childComplexity), true
+	case "AnswerQuestionPayload.conversation":
+		if e.ComplexityRoot.AnswerQuestionPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerQuestionPayload.Conversation(childComplexity), true
+	case "AnswerQuestionPayload.refusal":
+		if e.ComplexityRoot.AnswerQuestionPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AnswerQuestionPayload.Refusal(childComplexity), true
+
 	case "Approval.allowedTools":
 		if e.ComplexityRoot.Approval.AllowedTools == nil {
 			break
@@ -1704,6 +2055,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ApproveSkillVersionPayload.Skill(childComplexity), true
+
+	case "ArchiveConversationPayload.clientMutationId":
+		if e.ComplexityRoot.ArchiveConversationPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArchiveConversationPayload.ClientMutationID(childComplexity), true
+	case "ArchiveConversationPayload.conversation":
+		if e.ComplexityRoot.ArchiveConversationPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArchiveConversationPayload.Conversation(childComplexity), true
+	case "ArchiveConversationPayload.refusal":
+		if e.ComplexityRoot.ArchiveConversationPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArchiveConversationPayload.Refusal(childComplexity), true
 
 	case "AttachSkillPayload.attachment":
 		if e.ComplexityRoot.AttachSkillPayload.Attachment == nil {
@@ -2153,6 +2523,61 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CancelSyncPayload.Source(childComplexity), true
 
+	case "CardEntry.at":
+		if e.ComplexityRoot.CardEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.At(childComplexity), true
+	case "CardEntry.isProcess":
+		if e.ComplexityRoot.CardEntry.IsProcess == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.IsProcess(childComplexity), true
+	case "CardEntry.kind":
+		if e.ComplexityRoot.CardEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.Kind(childComplexity), true
+	case "CardEntry.runId":
+		if e.ComplexityRoot.CardEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.RunID(childComplexity), true
+	case "CardEntry.sequence":
+		if e.ComplexityRoot.CardEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.Sequence(childComplexity), true
+	case "CardEntry.status":
+		if e.ComplexityRoot.CardEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.Status(childComplexity), true
+	case "CardEntry.target":
+		if e.ComplexityRoot.CardEntry.Target == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.Target(childComplexity), true
+	case "CardEntry.tool":
+		if e.ComplexityRoot.CardEntry.Tool == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.Tool(childComplexity), true
+	case "CardEntry.turnDigest":
+		if e.ComplexityRoot.CardEntry.TurnDigest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.TurnDigest(childComplexity), true
+
 	case "CatalogueEntry.description":
 		if e.ComplexityRoot.CatalogueEntry.Description == nil {
 			break
@@ -2354,6 +2779,190 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ConfigurationEdge.Node(childComplexity), true
 
+	case "Conversation.activeAt":
+		if e.ComplexityRoot.Conversation.ActiveAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.ActiveAt(childComplexity), true
+	case "Conversation.archivedAt":
+		if e.ComplexityRoot.Conversation.ArchivedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.ArchivedAt(childComplexity), true
+	case "Conversation.configuration":
+		if e.ComplexityRoot.Conversation.Configuration == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Configuration(childComplexity), true
+	case "Conversation.configurationId":
+		if e.ComplexityRoot.Conversation.ConfigurationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.ConfigurationID(childComplexity), true
+	case "Conversation.createdAt":
+		if e.ComplexityRoot.Conversation.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.CreatedAt(childComplexity), true
+	case "Conversation.entries":
+		if e.ComplexityRoot.Conversation.Entries == nil {
+			break
+		}
+
+		args, err := ec.field_Conversation_entries_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Conversation.Entries(childComplexity, args["first"].(*int), args["after"].(*string), args["afterSequence"].(*int)), true
+	case "Conversation.export":
+		if e.ComplexityRoot.Conversation.Export == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Export(childComplexity), true
+	case "Conversation.id":
+		if e.ComplexityRoot.Conversation.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.ID(childComplexity), true
+	case "Conversation.pendingDecision":
+		if e.ComplexityRoot.Conversation.PendingDecision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.PendingDecision(childComplexity), true
+	case "Conversation.pendingInput":
+		if e.ComplexityRoot.Conversation.PendingInput == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.PendingInput(childComplexity), true
+	case "Conversation.pinned":
+		if e.ComplexityRoot.Conversation.Pinned == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Pinned(childComplexity), true
+	case "Conversation.queuedMessages":
+		if e.ComplexityRoot.Conversation.QueuedMessages == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.QueuedMessages(childComplexity), true
+	case "Conversation.run":
+		if e.ComplexityRoot.Conversation.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Run(childComplexity), true
+	case "Conversation.runId":
+		if e.ComplexityRoot.Conversation.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.RunID(childComplexity), true
+	case "Conversation.skill":
+		if e.ComplexityRoot.Conversation.Skill == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Skill(childComplexity), true
+	case "Conversation.skillId":
+		if e.ComplexityRoot.Conversation.SkillID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.SkillID(childComplexity), true
+	case "Conversation.status":
+		if e.ComplexityRoot.Conversation.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Status(childComplexity), true
+	case "Conversation.subject":
+		if e.ComplexityRoot.Conversation.Subject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Subject(childComplexity), true
+	case "Conversation.title":
+		if e.ComplexityRoot.Conversation.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Conversation.Title(childComplexity), true
+
+	case "ConversationConnection.edges":
+		if e.ComplexityRoot.ConversationConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationConnection.Edges(childComplexity), true
+	case "ConversationConnection.nodes":
+		if e.ComplexityRoot.ConversationConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationConnection.Nodes(childComplexity), true
+	case "ConversationConnection.pageInfo":
+		if e.ComplexityRoot.ConversationConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationConnection.PageInfo(childComplexity), true
+
+	case "ConversationEdge.cursor":
+		if e.ComplexityRoot.ConversationEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationEdge.Cursor(childComplexity), true
+	case "ConversationEdge.node":
+		if e.ComplexityRoot.ConversationEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationEdge.Node(childComplexity), true
+
+	case "ConversationEntryConnection.edges":
+		if e.ComplexityRoot.ConversationEntryConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationEntryConnection.Edges(childComplexity), true
+	case "ConversationEntryConnection.nodes":
+		if e.ComplexityRoot.ConversationEntryConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationEntryConnection.Nodes(childComplexity), true
+	case "ConversationEntryConnection.pageInfo":
+		if e.ComplexityRoot.ConversationEntryConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationEntryConnection.PageInfo(childComplexity), true
+
+	case "ConversationEntryEdge.cursor":
+		if e.ComplexityRoot.ConversationEntryEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationEntryEdge.Cursor(childComplexity), true
+	case "ConversationEntryEdge.node":
+		if e.ComplexityRoot.ConversationEntryEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ConversationEntryEdge.Node(childComplexity), true
+
 	case "CopyRecordPayload.clientMutationId":
 		if e.ComplexityRoot.CopyRecordPayload.ClientMutationID == nil {
 			break
@@ -2550,6 +3159,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CreateUserPayload.User(childComplexity), true
 
+	case "DecideProposalPayload.clientMutationId":
+		if e.ComplexityRoot.DecideProposalPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DecideProposalPayload.ClientMutationID(childComplexity), true
+	case "DecideProposalPayload.conversation":
+		if e.ComplexityRoot.DecideProposalPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DecideProposalPayload.Conversation(childComplexity), true
+	case "DecideProposalPayload.refusal":
+		if e.ComplexityRoot.DecideProposalPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DecideProposalPayload.Refusal(childComplexity), true
+
 	case "DecideRunPayload.clientMutationId":
 		if e.ComplexityRoot.DecideRunPayload.ClientMutationID == nil {
 			break
@@ -2568,6 +3196,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DecideRunPayload.Run(childComplexity), true
+
+	case "DecidedInChatRefusal.code":
+		if e.ComplexityRoot.DecidedInChatRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DecidedInChatRefusal.Code(childComplexity), true
+	case "DecidedInChatRefusal.conversationId":
+		if e.ComplexityRoot.DecidedInChatRefusal.ConversationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DecidedInChatRefusal.ConversationID(childComplexity), true
+	case "DecidedInChatRefusal.message":
+		if e.ComplexityRoot.DecidedInChatRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DecidedInChatRefusal.Message(childComplexity), true
 
 	case "DecisionEvent.approved":
 		if e.ComplexityRoot.DecisionEvent.Approved == nil {
@@ -2629,6 +3276,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DecisionEvent.TurnDigest(childComplexity), true
+
+	case "DeleteConversationPayload.clientMutationId":
+		if e.ComplexityRoot.DeleteConversationPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteConversationPayload.ClientMutationID(childComplexity), true
+	case "DeleteConversationPayload.deletedId":
+		if e.ComplexityRoot.DeleteConversationPayload.DeletedID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteConversationPayload.DeletedID(childComplexity), true
+	case "DeleteConversationPayload.refusal":
+		if e.ComplexityRoot.DeleteConversationPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteConversationPayload.Refusal(childComplexity), true
 
 	case "DeleteMcpServerPayload.clientMutationId":
 		if e.ComplexityRoot.DeleteMcpServerPayload.ClientMutationID == nil {
@@ -2737,6 +3403,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DiffLine.Text(childComplexity), true
+
+	case "EditMessagePayload.clientMutationId":
+		if e.ComplexityRoot.EditMessagePayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditMessagePayload.ClientMutationID(childComplexity), true
+	case "EditMessagePayload.conversation":
+		if e.ComplexityRoot.EditMessagePayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditMessagePayload.Conversation(childComplexity), true
+	case "EditMessagePayload.refusal":
+		if e.ComplexityRoot.EditMessagePayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditMessagePayload.Refusal(childComplexity), true
 
 	case "EndProcessPayload.clientMutationId":
 		if e.ComplexityRoot.EndProcessPayload.ClientMutationID == nil {
@@ -2953,6 +3638,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.HideRecordPayload.Refusal(childComplexity), true
 
+	case "HighlightEntry.at":
+		if e.ComplexityRoot.HighlightEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEntry.At(childComplexity), true
+	case "HighlightEntry.kind":
+		if e.ComplexityRoot.HighlightEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEntry.Kind(childComplexity), true
+	case "HighlightEntry.runId":
+		if e.ComplexityRoot.HighlightEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEntry.RunID(childComplexity), true
+	case "HighlightEntry.sequence":
+		if e.ComplexityRoot.HighlightEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEntry.Sequence(childComplexity), true
+	case "HighlightEntry.status":
+		if e.ComplexityRoot.HighlightEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEntry.Status(childComplexity), true
+	case "HighlightEntry.target":
+		if e.ComplexityRoot.HighlightEntry.Target == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEntry.Target(childComplexity), true
+
 	case "HighlightEvent.at":
 		if e.ComplexityRoot.HighlightEvent.At == nil {
 			break
@@ -3033,6 +3755,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InUseRefusal.Uses(childComplexity), true
+
+	case "InboxUpdate.kind":
+		if e.ComplexityRoot.InboxUpdate.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InboxUpdate.Kind(childComplexity), true
+	case "InboxUpdate.run":
+		if e.ComplexityRoot.InboxUpdate.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InboxUpdate.Run(childComplexity), true
+	case "InboxUpdate.runId":
+		if e.ComplexityRoot.InboxUpdate.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InboxUpdate.RunID(childComplexity), true
 
 	case "InputEvent.at":
 		if e.ComplexityRoot.InputEvent.At == nil {
@@ -3318,6 +4059,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.McpToolDefinition.Schema(childComplexity), true
 
+	case "MessageEntry.at":
+		if e.ComplexityRoot.MessageEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.At(childComplexity), true
+	case "MessageEntry.id":
+		if e.ComplexityRoot.MessageEntry.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.ID(childComplexity), true
+	case "MessageEntry.kind":
+		if e.ComplexityRoot.MessageEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.Kind(childComplexity), true
+	case "MessageEntry.replacesId":
+		if e.ComplexityRoot.MessageEntry.ReplacesID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.ReplacesID(childComplexity), true
+	case "MessageEntry.runId":
+		if e.ComplexityRoot.MessageEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.RunID(childComplexity), true
+	case "MessageEntry.sequence":
+		if e.ComplexityRoot.MessageEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.Sequence(childComplexity), true
+	case "MessageEntry.status":
+		if e.ComplexityRoot.MessageEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.Status(childComplexity), true
+	case "MessageEntry.text":
+		if e.ComplexityRoot.MessageEntry.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MessageEntry.Text(childComplexity), true
+
 	case "ModelAttempt.code":
 		if e.ComplexityRoot.ModelAttempt.Code == nil {
 			break
@@ -3491,6 +4281,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.MoveSkillPayload.Skill(childComplexity), true
 
+	case "Mutation.answerQuestion":
+		if e.ComplexityRoot.Mutation.AnswerQuestion == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_answerQuestion_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.AnswerQuestion(childComplexity, args["input"].(model.AnswerQuestionInput)), true
 	case "Mutation.approveSkillVersion":
 		if e.ComplexityRoot.Mutation.ApproveSkillVersion == nil {
 			break
@@ -3502,6 +4303,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ApproveSkillVersion(childComplexity, args["input"].(model.ApproveSkillVersionInput)), true
+	case "Mutation.archiveConversation":
+		if e.ComplexityRoot.Mutation.ArchiveConversation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_archiveConversation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ArchiveConversation(childComplexity, args["input"].(model.ArchiveConversationInput)), true
 	case "Mutation.attachSkill":
 		if e.ComplexityRoot.Mutation.AttachSkill == nil {
 			break
@@ -3656,6 +4468,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateUser(childComplexity, args["input"].(model.CreateUserInput)), true
+	case "Mutation.decideProposal":
+		if e.ComplexityRoot.Mutation.DecideProposal == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_decideProposal_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DecideProposal(childComplexity, args["input"].(model.DecideProposalInput)), true
 	case "Mutation.decideRun":
 		if e.ComplexityRoot.Mutation.DecideRun == nil {
 			break
@@ -3667,6 +4490,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DecideRun(childComplexity, args["input"].(model.DecideRunInput)), true
+	case "Mutation.deleteConversation":
+		if e.ComplexityRoot.Mutation.DeleteConversation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteConversation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteConversation(childComplexity, args["input"].(model.DeleteConversationInput)), true
 	case "Mutation.deleteMcpServer":
 		if e.ComplexityRoot.Mutation.DeleteMcpServer == nil {
 			break
@@ -3711,6 +4545,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DetachSkill(childComplexity, args["input"].(model.DetachSkillInput)), true
+	case "Mutation.editMessage":
+		if e.ComplexityRoot.Mutation.EditMessage == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_editMessage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.EditMessage(childComplexity, args["input"].(model.EditMessageInput)), true
 	case "Mutation.endProcess":
 		if e.ComplexityRoot.Mutation.EndProcess == nil {
 			break
@@ -3799,6 +4644,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.PublishRecord(childComplexity, args["input"].(model.PublishRecordInput)), true
+	case "Mutation.renameConversation":
+		if e.ComplexityRoot.Mutation.RenameConversation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_renameConversation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RenameConversation(childComplexity, args["input"].(model.RenameConversationInput)), true
 	case "Mutation.replaceFileReference":
 		if e.ComplexityRoot.Mutation.ReplaceFileReference == nil {
 			break
@@ -3821,6 +4677,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RestoreSkillRevision(childComplexity, args["input"].(model.RestoreSkillRevisionInput)), true
+	case "Mutation.retryTurn":
+		if e.ComplexityRoot.Mutation.RetryTurn == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_retryTurn_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RetryTurn(childComplexity, args["input"].(model.RetryTurnInput)), true
 	case "Mutation.reviewMcpTool":
 		if e.ComplexityRoot.Mutation.ReviewMcpTool == nil {
 			break
@@ -3876,6 +4743,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RunTask(childComplexity, args["input"].(model.RunTaskInput)), true
+	case "Mutation.sendMessage":
+		if e.ComplexityRoot.Mutation.SendMessage == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_sendMessage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SendMessage(childComplexity, args["input"].(model.SendMessageInput)), true
+	case "Mutation.setConversationConfiguration":
+		if e.ComplexityRoot.Mutation.SetConversationConfiguration == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setConversationConfiguration_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetConversationConfiguration(childComplexity, args["input"].(model.SetConversationConfigurationInput)), true
+	case "Mutation.setConversationPinned":
+		if e.ComplexityRoot.Mutation.SetConversationPinned == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setConversationPinned_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetConversationPinned(childComplexity, args["input"].(model.SetConversationPinnedInput)), true
+	case "Mutation.setConversationSkill":
+		if e.ComplexityRoot.Mutation.SetConversationSkill == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setConversationSkill_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetConversationSkill(childComplexity, args["input"].(model.SetConversationSkillInput)), true
 	case "Mutation.setSkillEnabled":
 		if e.ComplexityRoot.Mutation.SetSkillEnabled == nil {
 			break
@@ -3931,6 +4842,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetToolGroupEnabled(childComplexity, args["input"].(model.SetToolGroupEnabledInput)), true
+	case "Mutation.startConversation":
+		if e.ComplexityRoot.Mutation.StartConversation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_startConversation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.StartConversation(childComplexity, args["input"].(model.StartConversationInput)), true
 	case "Mutation.startRun":
 		if e.ComplexityRoot.Mutation.StartRun == nil {
 			break
@@ -3942,6 +4864,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.StartRun(childComplexity, args["input"].(model.StartRunInput)), true
+	case "Mutation.stopTurn":
+		if e.ComplexityRoot.Mutation.StopTurn == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_stopTurn_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.StopTurn(childComplexity, args["input"].(model.StopTurnInput)), true
 	case "Mutation.submitRunInput":
 		if e.ComplexityRoot.Mutation.SubmitRunInput == nil {
 			break
@@ -3975,6 +4908,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.TranslateRecord(childComplexity, args["input"].(model.TranslateRecordInput)), true
+	case "Mutation.unarchiveConversation":
+		if e.ComplexityRoot.Mutation.UnarchiveConversation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_unarchiveConversation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UnarchiveConversation(childComplexity, args["input"].(model.UnarchiveConversationInput)), true
 	case "Mutation.unmarkSnippet":
 		if e.ComplexityRoot.Mutation.UnmarkSnippet == nil {
 			break
@@ -4094,6 +5038,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NotInstructionRefusal.Reasons(childComplexity), true
 
+	case "NoticeEntry.args":
+		if e.ComplexityRoot.NoticeEntry.Args == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.Args(childComplexity), true
+	case "NoticeEntry.at":
+		if e.ComplexityRoot.NoticeEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.At(childComplexity), true
+	case "NoticeEntry.code":
+		if e.ComplexityRoot.NoticeEntry.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.Code(childComplexity), true
+	case "NoticeEntry.kind":
+		if e.ComplexityRoot.NoticeEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.Kind(childComplexity), true
+	case "NoticeEntry.runId":
+		if e.ComplexityRoot.NoticeEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.RunID(childComplexity), true
+	case "NoticeEntry.sequence":
+		if e.ComplexityRoot.NoticeEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.Sequence(childComplexity), true
+	case "NoticeEntry.status":
+		if e.ComplexityRoot.NoticeEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.Status(childComplexity), true
+	case "NoticeEntry.text":
+		if e.ComplexityRoot.NoticeEntry.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NoticeEntry.Text(childComplexity), true
+
 	case "NoticeEvent.at":
 		if e.ComplexityRoot.NoticeEvent.At == nil {
 			break
@@ -4173,6 +5166,172 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Obstacle.Message(childComplexity), true
+
+	case "OpenPoint.closedAt":
+		if e.ComplexityRoot.OpenPoint.ClosedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.ClosedAt(childComplexity), true
+	case "OpenPoint.id":
+		if e.ComplexityRoot.OpenPoint.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.ID(childComplexity), true
+	case "OpenPoint.skill":
+		if e.ComplexityRoot.OpenPoint.Skill == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.Skill(childComplexity), true
+	case "OpenPoint.skillId":
+		if e.ComplexityRoot.OpenPoint.SkillID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.SkillID(childComplexity), true
+	case "OpenPoint.skippedAt":
+		if e.ComplexityRoot.OpenPoint.SkippedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.SkippedAt(childComplexity), true
+	case "OpenPoint.skippedBy":
+		if e.ComplexityRoot.OpenPoint.SkippedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.SkippedBy(childComplexity), true
+	case "OpenPoint.skippedById":
+		if e.ComplexityRoot.OpenPoint.SkippedByID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.SkippedByID(childComplexity), true
+	case "OpenPoint.subject":
+		if e.ComplexityRoot.OpenPoint.Subject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.Subject(childComplexity), true
+	case "OpenPoint.target":
+		if e.ComplexityRoot.OpenPoint.Target == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.Target(childComplexity), true
+	case "OpenPoint.times":
+		if e.ComplexityRoot.OpenPoint.Times == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.Times(childComplexity), true
+	case "OpenPoint.tool":
+		if e.ComplexityRoot.OpenPoint.Tool == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPoint.Tool(childComplexity), true
+
+	case "OpenPointConnection.edges":
+		if e.ComplexityRoot.OpenPointConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPointConnection.Edges(childComplexity), true
+	case "OpenPointConnection.nodes":
+		if e.ComplexityRoot.OpenPointConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPointConnection.Nodes(childComplexity), true
+	case "OpenPointConnection.pageInfo":
+		if e.ComplexityRoot.OpenPointConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPointConnection.PageInfo(childComplexity), true
+
+	case "OpenPointEdge.cursor":
+		if e.ComplexityRoot.OpenPointEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPointEdge.Cursor(childComplexity), true
+	case "OpenPointEdge.node":
+		if e.ComplexityRoot.OpenPointEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenPointEdge.Node(childComplexity), true
+
+	case "OutcomeEntry.args":
+		if e.ComplexityRoot.OutcomeEntry.Args == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Args(childComplexity), true
+	case "OutcomeEntry.at":
+		if e.ComplexityRoot.OutcomeEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.At(childComplexity), true
+	case "OutcomeEntry.kind":
+		if e.ComplexityRoot.OutcomeEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Kind(childComplexity), true
+	case "OutcomeEntry.outcome":
+		if e.ComplexityRoot.OutcomeEntry.Outcome == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Outcome(childComplexity), true
+	case "OutcomeEntry.runId":
+		if e.ComplexityRoot.OutcomeEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.RunID(childComplexity), true
+	case "OutcomeEntry.sequence":
+		if e.ComplexityRoot.OutcomeEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Sequence(childComplexity), true
+	case "OutcomeEntry.status":
+		if e.ComplexityRoot.OutcomeEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Status(childComplexity), true
+	case "OutcomeEntry.target":
+		if e.ComplexityRoot.OutcomeEntry.Target == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Target(childComplexity), true
+	case "OutcomeEntry.text":
+		if e.ComplexityRoot.OutcomeEntry.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Text(childComplexity), true
+	case "OutcomeEntry.tool":
+		if e.ComplexityRoot.OutcomeEntry.Tool == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Tool(childComplexity), true
+	case "OutcomeEntry.turnDigest":
+		if e.ComplexityRoot.OutcomeEntry.TurnDigest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.TurnDigest(childComplexity), true
 
 	case "PageInfo.endCursor":
 		if e.ComplexityRoot.PageInfo.EndCursor == nil {
@@ -4329,6 +5488,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ProcessRunningRefusal.Subject(childComplexity), true
+
+	case "ProgressEntry.at":
+		if e.ComplexityRoot.ProgressEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.At(childComplexity), true
+	case "ProgressEntry.done":
+		if e.ComplexityRoot.ProgressEntry.Done == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.Done(childComplexity), true
+	case "ProgressEntry.kind":
+		if e.ComplexityRoot.ProgressEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.Kind(childComplexity), true
+	case "ProgressEntry.position":
+		if e.ComplexityRoot.ProgressEntry.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.Position(childComplexity), true
+	case "ProgressEntry.runId":
+		if e.ComplexityRoot.ProgressEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.RunID(childComplexity), true
+	case "ProgressEntry.sequence":
+		if e.ComplexityRoot.ProgressEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.Sequence(childComplexity), true
+	case "ProgressEntry.status":
+		if e.ComplexityRoot.ProgressEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.Status(childComplexity), true
+	case "ProgressEntry.total":
+		if e.ComplexityRoot.ProgressEntry.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProgressEntry.Total(childComplexity), true
 
 	case "ProgressEvent.at":
 		if e.ComplexityRoot.ProgressEvent.At == nil {
@@ -4545,6 +5753,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Configurations(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Query.conversations":
+		if e.ComplexityRoot.Query.Conversations == nil {
+			break
+		}
+
+		args, err := ec.field_Query_conversations_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Conversations(childComplexity, args["filter"].(*model.ConversationFilter), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.explainTools":
 		if e.ComplexityRoot.Query.ExplainTools == nil {
 			break
@@ -4607,6 +5826,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Nodes(childComplexity, args["ids"].([]string)), true
+	case "Query.openPoints":
+		if e.ComplexityRoot.Query.OpenPoints == nil {
+			break
+		}
+
+		args, err := ec.field_Query_openPoints_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.OpenPoints(childComplexity, args["filter"].(*model.OpenPointFilter), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.pages":
 		if e.ComplexityRoot.Query.Pages == nil {
 			break
@@ -4871,6 +6101,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RejectedMcpTool.Reason(childComplexity), true
 
+	case "RenameConversationPayload.clientMutationId":
+		if e.ComplexityRoot.RenameConversationPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RenameConversationPayload.ClientMutationID(childComplexity), true
+	case "RenameConversationPayload.conversation":
+		if e.ComplexityRoot.RenameConversationPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RenameConversationPayload.Conversation(childComplexity), true
+	case "RenameConversationPayload.refusal":
+		if e.ComplexityRoot.RenameConversationPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RenameConversationPayload.Refusal(childComplexity), true
+
 	case "ReplaceFileReferencePayload.clientMutationId":
 		if e.ComplexityRoot.ReplaceFileReferencePayload.ClientMutationID == nil {
 			break
@@ -4920,6 +6169,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RestoreSkillRevisionPayload.Skill(childComplexity), true
+
+	case "RetryTurnPayload.clientMutationId":
+		if e.ComplexityRoot.RetryTurnPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RetryTurnPayload.ClientMutationID(childComplexity), true
+	case "RetryTurnPayload.conversation":
+		if e.ComplexityRoot.RetryTurnPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RetryTurnPayload.Conversation(childComplexity), true
+	case "RetryTurnPayload.refusal":
+		if e.ComplexityRoot.RetryTurnPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RetryTurnPayload.Refusal(childComplexity), true
 
 	case "Review.diff":
 		if e.ComplexityRoot.Review.Diff == nil {
@@ -5214,6 +6482,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Run.ConfigurationID(childComplexity), true
+	case "Run.conversation":
+		if e.ComplexityRoot.Run.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.Conversation(childComplexity), true
+	case "Run.conversationId":
+		if e.ComplexityRoot.Run.ConversationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.ConversationID(childComplexity), true
 	case "Run.createdAt":
 		if e.ComplexityRoot.Run.CreatedAt == nil {
 			break
@@ -5387,6 +6667,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Run.Usage(childComplexity), true
+	case "Run.writes":
+		if e.ComplexityRoot.Run.Writes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Run.Writes(childComplexity), true
 
 	case "RunConnection.edges":
 		if e.ComplexityRoot.RunConnection.Edges == nil {
@@ -5613,6 +6899,82 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RunUsage.Requests(childComplexity), true
+
+	case "SendMessagePayload.clientMutationId":
+		if e.ComplexityRoot.SendMessagePayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SendMessagePayload.ClientMutationID(childComplexity), true
+	case "SendMessagePayload.conversation":
+		if e.ComplexityRoot.SendMessagePayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SendMessagePayload.Conversation(childComplexity), true
+	case "SendMessagePayload.refusal":
+		if e.ComplexityRoot.SendMessagePayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SendMessagePayload.Refusal(childComplexity), true
+
+	case "SetConversationConfigurationPayload.clientMutationId":
+		if e.ComplexityRoot.SetConversationConfigurationPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationConfigurationPayload.ClientMutationID(childComplexity), true
+	case "SetConversationConfigurationPayload.conversation":
+		if e.ComplexityRoot.SetConversationConfigurationPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationConfigurationPayload.Conversation(childComplexity), true
+	case "SetConversationConfigurationPayload.refusal":
+		if e.ComplexityRoot.SetConversationConfigurationPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationConfigurationPayload.Refusal(childComplexity), true
+
+	case "SetConversationPinnedPayload.clientMutationId":
+		if e.ComplexityRoot.SetConversationPinnedPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationPinnedPayload.ClientMutationID(childComplexity), true
+	case "SetConversationPinnedPayload.conversation":
+		if e.ComplexityRoot.SetConversationPinnedPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationPinnedPayload.Conversation(childComplexity), true
+	case "SetConversationPinnedPayload.refusal":
+		if e.ComplexityRoot.SetConversationPinnedPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationPinnedPayload.Refusal(childComplexity), true
+
+	case "SetConversationSkillPayload.clientMutationId":
+		if e.ComplexityRoot.SetConversationSkillPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationSkillPayload.ClientMutationID(childComplexity), true
+	case "SetConversationSkillPayload.conversation":
+		if e.ComplexityRoot.SetConversationSkillPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationSkillPayload.Conversation(childComplexity), true
+	case "SetConversationSkillPayload.refusal":
+		if e.ComplexityRoot.SetConversationSkillPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetConversationSkillPayload.Refusal(childComplexity), true
 
 	case "SetSkillEnabledPayload.clientMutationId":
 		if e.ComplexityRoot.SetSkillEnabledPayload.ClientMutationID == nil {
@@ -6489,6 +7851,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Standing.Reasons(childComplexity), true
 
+	case "StartConversationPayload.clientMutationId":
+		if e.ComplexityRoot.StartConversationPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StartConversationPayload.ClientMutationID(childComplexity), true
+	case "StartConversationPayload.conversation":
+		if e.ComplexityRoot.StartConversationPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StartConversationPayload.Conversation(childComplexity), true
+	case "StartConversationPayload.refusal":
+		if e.ComplexityRoot.StartConversationPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StartConversationPayload.Refusal(childComplexity), true
+
 	case "StartRunPayload.clientMutationId":
 		if e.ComplexityRoot.StartRunPayload.ClientMutationID == nil {
 			break
@@ -6551,6 +7932,62 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.StartedEvent.Sequence(childComplexity), true
 
+	case "StateEntry.at":
+		if e.ComplexityRoot.StateEntry.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StateEntry.At(childComplexity), true
+	case "StateEntry.field":
+		if e.ComplexityRoot.StateEntry.Field == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StateEntry.Field(childComplexity), true
+	case "StateEntry.kind":
+		if e.ComplexityRoot.StateEntry.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StateEntry.Kind(childComplexity), true
+	case "StateEntry.runId":
+		if e.ComplexityRoot.StateEntry.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StateEntry.RunID(childComplexity), true
+	case "StateEntry.sequence":
+		if e.ComplexityRoot.StateEntry.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StateEntry.Sequence(childComplexity), true
+	case "StateEntry.status":
+		if e.ComplexityRoot.StateEntry.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StateEntry.Status(childComplexity), true
+
+	case "StopTurnPayload.clientMutationId":
+		if e.ComplexityRoot.StopTurnPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StopTurnPayload.ClientMutationID(childComplexity), true
+	case "StopTurnPayload.conversation":
+		if e.ComplexityRoot.StopTurnPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StopTurnPayload.Conversation(childComplexity), true
+	case "StopTurnPayload.refusal":
+		if e.ComplexityRoot.StopTurnPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StopTurnPayload.Refusal(childComplexity), true
+
 	case "SubmitRunInputPayload.clientMutationId":
 		if e.ComplexityRoot.SubmitRunInputPayload.ClientMutationID == nil {
 			break
@@ -6581,6 +8018,23 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Subscription.AuditEntries(childComplexity, args["filter"].(*model.AuditFilter), args["after"].(*int64)), true
+	case "Subscription.conversationUpdates":
+		if e.ComplexityRoot.Subscription.ConversationUpdates == nil {
+			break
+		}
+
+		args, err := ec.field_Subscription_conversationUpdates_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Subscription.ConversationUpdates(childComplexity, args["conversationId"].(string), args["after"].(*int)), true
+	case "Subscription.inboxUpdates":
+		if e.ComplexityRoot.Subscription.InboxUpdates == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Subscription.InboxUpdates(childComplexity), true
 	case "Subscription.runEvents":
 		if e.ComplexityRoot.Subscription.RunEvents == nil {
 			break
@@ -7238,6 +8692,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.TranslateRecordPayload.Untranslated(childComplexity), true
 
+	case "UnarchiveConversationPayload.clientMutationId":
+		if e.ComplexityRoot.UnarchiveConversationPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnarchiveConversationPayload.ClientMutationID(childComplexity), true
+	case "UnarchiveConversationPayload.conversation":
+		if e.ComplexityRoot.UnarchiveConversationPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnarchiveConversationPayload.Conversation(childComplexity), true
+	case "UnarchiveConversationPayload.refusal":
+		if e.ComplexityRoot.UnarchiveConversationPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnarchiveConversationPayload.Refusal(childComplexity), true
+
 	case "UnmarkSnippetPayload.clientMutationId":
 		if e.ComplexityRoot.UnmarkSnippetPayload.ClientMutationID == nil {
 			break
@@ -7585,12 +9058,15 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("AnswerQuestionInput", ec.unmarshalInputAnswerQuestionInput),
 			graphql.NewInputUnmarshaler("ApproveSkillVersionInput", ec.unmarshalInputApproveSkillVersionInput),
+			graphql.NewInputUnmarshaler("ArchiveConversationInput", ec.unmarshalInputArchiveConversationInput),
 			graphql.NewInputUnmarshaler("AttachSkillInput", ec.unmarshalInputAttachSkillInput),
 			graphql.NewInputUnmarshaler("AuditFilter", ec.unmarshalInputAuditFilter),
 			graphql.NewInputUnmarshaler("CancelRunIfWaitingInput", ec.unmarshalInputCancelRunIfWaitingInput),
 			graphql.NewInputUnmarshaler("CancelRunInput", ec.unmarshalInputCancelRunInput),
 			graphql.NewInputUnmarshaler("CancelSyncInput", ec.unmarshalInputCancelSyncInput),
+			graphql.NewInputUnmarshaler("ConversationFilter", ec.unmarshalInputConversationFilter),
 			graphql.NewInputUnmarshaler("CopyRecordInput", ec.unmarshalInputCopyRecordInput),
 			graphql.NewInputUnmarshaler("CreateConfigurationInput", ec.unmarshalInputCreateConfigurationInput),
 			graphql.NewInputUnmarshaler("CreateProviderInput", ec.unmarshalInputCreateProviderInput),
@@ -7601,11 +9077,14 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateTaskInput", ec.unmarshalInputCreateTaskInput),
 			graphql.NewInputUnmarshaler("CreateTokenInput", ec.unmarshalInputCreateTokenInput),
 			graphql.NewInputUnmarshaler("CreateUserInput", ec.unmarshalInputCreateUserInput),
+			graphql.NewInputUnmarshaler("DecideProposalInput", ec.unmarshalInputDecideProposalInput),
 			graphql.NewInputUnmarshaler("DecideRunInput", ec.unmarshalInputDecideRunInput),
+			graphql.NewInputUnmarshaler("DeleteConversationInput", ec.unmarshalInputDeleteConversationInput),
 			graphql.NewInputUnmarshaler("DeleteMcpServerInput", ec.unmarshalInputDeleteMcpServerInput),
 			graphql.NewInputUnmarshaler("DeleteRecordInput", ec.unmarshalInputDeleteRecordInput),
 			graphql.NewInputUnmarshaler("DeleteSourceInput", ec.unmarshalInputDeleteSourceInput),
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
+			graphql.NewInputUnmarshaler("EditMessageInput", ec.unmarshalInputEditMessageInput),
 			graphql.NewInputUnmarshaler("EndProcessInput", ec.unmarshalInputEndProcessInput),
 			graphql.NewInputUnmarshaler("FallbackModelInput", ec.unmarshalInputFallbackModelInput),
 			graphql.NewInputUnmarshaler("GrantPermissionInput", ec.unmarshalInputGrantPermissionInput),
@@ -7617,26 +9096,36 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ModelPriceInput", ec.unmarshalInputModelPriceInput),
 			graphql.NewInputUnmarshaler("MoveRecordInput", ec.unmarshalInputMoveRecordInput),
 			graphql.NewInputUnmarshaler("MoveSkillInput", ec.unmarshalInputMoveSkillInput),
+			graphql.NewInputUnmarshaler("OpenPointFilter", ec.unmarshalInputOpenPointFilter),
 			graphql.NewInputUnmarshaler("PublishRecordInput", ec.unmarshalInputPublishRecordInput),
 			graphql.NewInputUnmarshaler("RecordReferenceInput", ec.unmarshalInputRecordReferenceInput),
+			graphql.NewInputUnmarshaler("RenameConversationInput", ec.unmarshalInputRenameConversationInput),
 			graphql.NewInputUnmarshaler("ReplaceFileReferenceInput", ec.unmarshalInputReplaceFileReferenceInput),
 			graphql.NewInputUnmarshaler("RestoreSkillRevisionInput", ec.unmarshalInputRestoreSkillRevisionInput),
+			graphql.NewInputUnmarshaler("RetryTurnInput", ec.unmarshalInputRetryTurnInput),
 			graphql.NewInputUnmarshaler("ReviewMcpToolInput", ec.unmarshalInputReviewMcpToolInput),
 			graphql.NewInputUnmarshaler("RevokePermissionInput", ec.unmarshalInputRevokePermissionInput),
 			graphql.NewInputUnmarshaler("RevokeSkillVersionInput", ec.unmarshalInputRevokeSkillVersionInput),
 			graphql.NewInputUnmarshaler("RevokeTokenInput", ec.unmarshalInputRevokeTokenInput),
 			graphql.NewInputUnmarshaler("RunFilter", ec.unmarshalInputRunFilter),
 			graphql.NewInputUnmarshaler("RunTaskInput", ec.unmarshalInputRunTaskInput),
+			graphql.NewInputUnmarshaler("SendMessageInput", ec.unmarshalInputSendMessageInput),
+			graphql.NewInputUnmarshaler("SetConversationConfigurationInput", ec.unmarshalInputSetConversationConfigurationInput),
+			graphql.NewInputUnmarshaler("SetConversationPinnedInput", ec.unmarshalInputSetConversationPinnedInput),
+			graphql.NewInputUnmarshaler("SetConversationSkillInput", ec.unmarshalInputSetConversationSkillInput),
 			graphql.NewInputUnmarshaler("SetSkillEnabledInput", ec.unmarshalInputSetSkillEnabledInput),
 			graphql.NewInputUnmarshaler("SetSourceTokenInput", ec.unmarshalInputSetSourceTokenInput),
 			graphql.NewInputUnmarshaler("SetSourceTrustLevelInput", ec.unmarshalInputSetSourceTrustLevelInput),
 			graphql.NewInputUnmarshaler("SetToolEnabledInput", ec.unmarshalInputSetToolEnabledInput),
 			graphql.NewInputUnmarshaler("SetToolGroupEnabledInput", ec.unmarshalInputSetToolGroupEnabledInput),
 			graphql.NewInputUnmarshaler("SkillFilter", ec.unmarshalInputSkillFilter),
+			graphql.NewInputUnmarshaler("StartConversationInput", ec.unmarshalInputStartConversationInput),
 			graphql.NewInputUnmarshaler("StartRunInput", ec.unmarshalInputStartRunInput),
+			graphql.NewInputUnmarshaler("StopTurnInput", ec.unmarshalInputStopTurnInput),
 			graphql.NewInputUnmarshaler("SubmitRunInputInput", ec.unmarshalInputSubmitRunInputInput),
 			graphql.NewInputUnmarshaler("SyncSourceInput", ec.unmarshalInputSyncSourceInput),
 			graphql.NewInputUnmarshaler("TranslateRecordInput", ec.unmarshalInputTranslateRecordInput),
+			graphql.NewInputUnmarshaler("UnarchiveConversationInput", ec.unmarshalInputUnarchiveConversationInput),
 			graphql.NewInputUnmarshaler("UnmarkSnippetInput", ec.unmarshalInputUnmarkSnippetInput),
 			graphql.NewInputUnmarshaler("UpdateAttachmentInput", ec.unmarshalInputUpdateAttachmentInput),
 			graphql.NewInputUnmarshaler("UpdateConfigurationInput", ec.unmarshalInputUpdateConfigurationInput),
@@ -8311,6 +9800,864 @@ input AuditFilter {
   since: DateTime
   """Before this time."""
   until: DateTime
+}
+`, BuiltIn: false},
+	{Name: "../schema/chat.graphqls", Input: `extend type Query {
+  """The viewer's conversations, the latest made first."""
+  conversations(
+    """Which of them."""
+    filter: ConversationFilter
+    """How many from the start, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): ConversationConnection!
+  """
+  What people skipped in processes and nobody applied since, the oldest first, as far as the viewer may read the records. A page may hold fewer than
+  it could.
+  """
+  openPoints(
+    """Which of them."""
+    filter: OpenPointFilter
+    """How many from the start, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): OpenPointConnection!
+}
+
+extend type Mutation {
+  """Make a conversation. Its first turn begins with its first message; a skill that could not be started is refused now."""
+  startConversation(
+    """What to do."""
+    input: StartConversationInput!
+  ): StartConversationPayload
+  """Say something: a turn begins that continues the one before. A proposal or a question of a process that waits is withdrawn. It answers like ` + "`" + `startRun` + "`" + `, when the turn settles or waits for the owner."""
+  sendMessage(
+    """What to do."""
+    input: SendMessageInput!
+  ): SendMessagePayload
+  """Answer the card that the conversation shows. The same answer again gets the first result."""
+  decideProposal(
+    """What to do."""
+    input: DecideProposalInput!
+  ): DecideProposalPayload
+  """Answer the question that the conversation shows."""
+  answerQuestion(
+    """What to do."""
+    input: AnswerQuestionInput!
+  ): AnswerQuestionPayload
+  """Stop the turn, wherever it stands."""
+  stopTurn(
+    """What to do."""
+    input: StopTurnInput!
+  ): StopTurnPayload
+  """Begin the last turn again, from the run that failed or was stopped."""
+  retryTurn(
+    """What to do."""
+    input: RetryTurnInput!
+  ): RetryTurnPayload
+  """Say something else in the place of an earlier message, and go on from there with the instructions as they were then."""
+  editMessage(
+    """What to do."""
+    input: EditMessageInput!
+  ): EditMessagePayload
+  """Give a conversation another title."""
+  renameConversation(
+    """What to do."""
+    input: RenameConversationInput!
+  ): RenameConversationPayload
+  """Exempt a conversation from retention, or stop doing so."""
+  setConversationPinned(
+    """What to do."""
+    input: SetConversationPinnedInput!
+  ): SetConversationPinnedPayload
+  """Put a conversation away in which no turn is under way."""
+  archiveConversation(
+    """What to do."""
+    input: ArchiveConversationInput!
+  ): ArchiveConversationPayload
+  """Bring an archived conversation back."""
+  unarchiveConversation(
+    """What to do."""
+    input: UnarchiveConversationInput!
+  ): UnarchiveConversationPayload
+  """Delete a conversation with its log. Its runs and the audit trail stay."""
+  deleteConversation(
+    """What to do."""
+    input: DeleteConversationInput!
+  ): DeleteConversationPayload
+  """Let the next message start a skill, also one that has ended, or none."""
+  setConversationSkill(
+    """What to do."""
+    input: SetConversationSkillInput!
+  ): SetConversationSkillPayload
+  """Let the next turn run with another configuration. The instructions that were held stay behind then, each with a notice."""
+  setConversationConfiguration(
+    """What to do."""
+    input: SetConversationConfigurationInput!
+  ): SetConversationConfigurationPayload
+}
+
+extend type Subscription {
+  """
+  The log of a conversation: everything after a sequence, then every entry as it is appended, each once and in order. What the model writes meanwhile
+  comes over ` + "`" + `runText` + "`" + ` of the conversation's run.
+  """
+  conversationUpdates(
+    """The conversation."""
+    conversationId: ID!
+    """Only what has a higher sequence; null for everything."""
+    after: Int
+  ): ConversationEntry!
+  """
+  The runs that wait for a person and that the viewer may see: at first each of them, the one that waits longest first, then every change. Whoever
+  comes back gets the present state again.
+  """
+  inboxUpdates: InboxUpdate!
+}
+
+"""A change of the inbox."""
+type InboxUpdate {
+  """What happened."""
+  kind: InboxUpdateKind!
+  """The run."""
+  runId: ID!
+  """The run as it is now; null when the viewer may not see it any more."""
+  run: Run
+}
+
+"""What happened in the inbox."""
+enum InboxUpdateKind {
+  """The run waits, perhaps with something else than before."""
+  WAITS
+  """The run does not wait any more."""
+  LEFT
+}
+
+"""A thread of messages and turns. It is its owner's alone."""
+type Conversation implements Node {
+  """The conversation's id."""
+  id: ID!
+  """What it is called; null until it has a title."""
+  title: String
+  """Where it stands."""
+  status: ConversationStatus!
+  """What its next turn runs with; null when the viewer may not use it any more."""
+  configuration: Configuration
+  """The id of what its next turn runs with."""
+  configurationId: ID!
+  """The run of its last turn; null before the first and when it is gone."""
+  run: Run
+  """The id of the run of its last turn; null before the first."""
+  runId: ID
+  """Its own skill: the next message starts it, or its turns go on with it. Null for none, and once it has ended."""
+  skill: Skill
+  """The id of its own skill."""
+  skillId: ID
+  """The record that its skill works on."""
+  subject: RecordReference
+  """The card that it shows, with the answers that are the owner's to give; null when none waits."""
+  pendingDecision: PendingDecision
+  """The question that it shows; null when none waits."""
+  pendingInput: PendingInput
+  """How many messages wait for the next turn."""
+  queuedMessages: Int!
+  """Whether it is exempt from retention."""
+  pinned: Boolean!
+  """When it was archived; null while it is not."""
+  archivedAt: DateTime
+  """When it was made."""
+  createdAt: DateTime!
+  """When something was last said, answered or done in it."""
+  activeAt: DateTime!
+  """Its log, in order."""
+  entries(
+    """How many, at most 100."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """Only what has a higher sequence. Not together with ` + "`" + `after` + "`" + `."""
+    afterSequence: Int
+  ): ConversationEntryConnection!
+  """What was said, proposed and decided in it, in order, in Markdown."""
+  export: String!
+}
+
+"""A page of conversations."""
+type ConversationConnection {
+  """The conversations with their cursors."""
+  edges: [ConversationEdge!]!
+  """The conversations."""
+  nodes: [Conversation!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""A conversation in a list."""
+type ConversationEdge {
+  """The place in the list."""
+  cursor: String!
+  """The conversation."""
+  node: Conversation!
+}
+
+"""Where a conversation stands."""
+enum ConversationStatus {
+  """Nothing is under way."""
+  IDLE
+  """A turn is about to begin."""
+  QUEUED
+  """A turn is under way, or an answer is being carried out."""
+  PROCESSING
+  """A card waits for its owner."""
+  AWAITING_APPROVAL
+  """A question waits for its owner."""
+  AWAITING_INPUT
+  """The last turn failed. It can be retried."""
+  FAILED
+}
+
+"""What becomes of a message while a turn is under way."""
+enum WhenBusy {
+  """It is refused."""
+  REFUSE
+  """It begins the next turn."""
+  QUEUE
+}
+
+"""Which conversations."""
+input ConversationFilter {
+  """Archived ones, or those that are not."""
+  archived: Boolean
+  """Pinned ones, or those that are not."""
+  pinned: Boolean
+  """Those that stand like one of these."""
+  status: [ConversationStatus!]
+  """Those whose next turn runs with this."""
+  configurationId: ID
+  """Those whose title contains this, whatever the case."""
+  search: String
+}
+
+"""An entry of a conversation's log."""
+interface ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+}
+
+"""What an entry of a conversation's log tells."""
+enum ConversationEntryKind {
+  """The owner said something."""
+  MESSAGE
+  """A turn ended with the model's answer."""
+  ANSWER
+  """A card waits."""
+  PROPOSAL
+  """A question waits."""
+  QUESTION
+  """What became of a card."""
+  OUTCOME
+  """Something the owner should know."""
+  NOTICE
+  """How far the process is."""
+  PROGRESS
+  """The record that the process points at."""
+  HIGHLIGHT
+  """The status or a field changed."""
+  STATE
+}
+
+"""A page of a conversation's log."""
+type ConversationEntryConnection {
+  """The entries with their cursors."""
+  edges: [ConversationEntryEdge!]!
+  """The entries."""
+  nodes: [ConversationEntry!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""An entry in a list."""
+type ConversationEntryEdge {
+  """The place in the list."""
+  cursor: String!
+  """The entry."""
+  node: ConversationEntry!
+}
+
+"""What the owner said."""
+type MessageEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """The message's id."""
+  id: ID!
+  """What was said; empty when it cannot be read any more."""
+  text: String!
+  """The message whose place it takes, with everything that followed; null for most."""
+  replacesId: ID
+}
+
+"""How a turn ended: the answer of the model, and what the server knows about it."""
+type AnswerEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """The answer; empty when it cannot be read any more."""
+  text: String!
+  """How many calls of its turn wrote."""
+  writes: Int!
+  """Whether its turn could write and wrote nothing, whatever the text says (NO_CHANGE_MADE)."""
+  noChangeMade: Boolean!
+  """Whether its turn ended before the model was done."""
+  truncated: Boolean!
+}
+
+"""A card or a question waits. ` + "`" + `pendingDecision` + "`" + ` and ` + "`" + `pendingInput` + "`" + ` of the conversation show it while it does."""
+type CardEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """Names it. The answer posts it back."""
+  turnDigest: Digest!
+  """Whether a process proposes it."""
+  isProcess: Boolean!
+  """The tool that waits."""
+  tool: String!
+  """The record that it is about; null when it makes one, and for a question."""
+  target: CallTarget
+}
+
+"""What became of a card, as the server saw it."""
+type OutcomeEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """The card."""
+  turnDigest: Digest!
+  """What became of it."""
+  outcome: CardOutcome!
+  """The tool that was proposed."""
+  tool: String!
+  """The record that it was about; null when it would have made one."""
+  target: CallTarget
+  """The names that belong in a client's own sentence."""
+  args: [String!]!
+  """A sentence in English, for clients without their own."""
+  text: String!
+}
+
+"""Something the owner should know."""
+type NoticeEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """What it is, for programs: the code of a run's notice, or one of the conversation."""
+  code: String!
+  """The names that belong in a client's own sentence."""
+  args: [String!]!
+  """A sentence in English, for clients without their own."""
+  text: String!
+}
+
+"""How far the process is."""
+type ProgressEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """The step it is at, from 1."""
+  position: Int!
+  """How many steps there are."""
+  total: Int!
+  """Whether it says that it is done."""
+  done: Boolean!
+}
+
+"""The record that the process points at."""
+type HighlightEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """The record."""
+  target: RecordReference!
+}
+
+"""The status or a field changed."""
+type StateEntry implements ConversationEntry {
+  """Its place in the log, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: ConversationEntryKind!
+  """Where the conversation stands with it."""
+  status: ConversationStatus!
+  """The turn that it belongs to; null for none."""
+  runId: ID
+  """When it was appended."""
+  at: DateTime!
+  """The field that changed; null when the status did."""
+  field: String
+}
+
+"""What became of a card."""
+enum CardOutcome {
+  """It was applied, wholly."""
+  APPLIED
+  """It was approved, and it is not certain what was written: check the record."""
+  CHECK_RECORD
+  """It was approved, and not or only partly applied."""
+  NOT_APPLIED
+  """Another variant was asked for."""
+  VARIANT
+  """It was skipped."""
+  SKIPPED
+  """It was denied."""
+  DENIED
+  """It was withdrawn before anything took effect."""
+  PROPOSAL_DISCARDED
+}
+
+"""A proposal that was skipped, until a write on the same record and fields is applied."""
+type OpenPoint {
+  """The point's id."""
+  id: ID!
+  """The process that proposed it; null when it is gone or the viewer may not see it."""
+  skill: Skill
+  """The id of the process."""
+  skillId: ID!
+  """The record that the process worked on."""
+  subject: RecordReference
+  """The record and the fields that it is about."""
+  target: CallTarget!
+  """The tool that was proposed."""
+  tool: String!
+  """Who skipped it last; null when that account is gone."""
+  skippedBy: User
+  """The id of who skipped it last."""
+  skippedById: ID!
+  """When it was skipped last."""
+  skippedAt: DateTime!
+  """How often it was skipped."""
+  times: Int!
+  """When a write on the same record and fields was applied; null while it is open."""
+  closedAt: DateTime
+}
+
+"""A page of open points."""
+type OpenPointConnection {
+  """The points with their cursors."""
+  edges: [OpenPointEdge!]!
+  """The points."""
+  nodes: [OpenPoint!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""An open point in a list."""
+type OpenPointEdge {
+  """The place in the list."""
+  cursor: String!
+  """The point."""
+  node: OpenPoint!
+}
+
+"""Which open points."""
+input OpenPointFilter {
+  """Those of this process."""
+  skillId: ID
+  """Those that the process found on this record."""
+  subject: RecordReferenceInput
+  """Those about this record."""
+  target: RecordReferenceInput
+  """Those that are closed, instead of those that are open."""
+  closed: Boolean! = false
+}
+
+"""What ` + "`" + `startConversation` + "`" + ` takes."""
+input StartConversationInput {
+  """What its turns run with."""
+  configurationId: ID!
+  """What it is called; the first message names it otherwise."""
+  title: String
+  """The skill that the first message starts."""
+  skillId: ID
+  """The record that the skill works on."""
+  subject: RecordReferenceInput
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `startConversation` + "`" + ` answers."""
+type StartConversationPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `sendMessage` + "`" + ` takes."""
+input SendMessageInput {
+  """Which conversation."""
+  conversationId: ID!
+  """What is said, at most 64 KiB."""
+  text: String!
+  """What becomes of it while a turn is under way."""
+  whenBusy: WhenBusy! = REFUSE
+  """Answer at once, without waiting for the turn to settle or to wait for somebody."""
+  background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `sendMessage` + "`" + ` answers."""
+type SendMessagePayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `decideProposal` + "`" + ` takes."""
+input DecideProposalInput {
+  """Which conversation."""
+  conversationId: ID!
+  """The card that was answered."""
+  turnDigest: Digest!
+  """One of the answers that the card offers."""
+  answer: CardAnswer!
+  """Answer at once, without waiting for the turn to settle or to wait for somebody."""
+  background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `decideProposal` + "`" + ` answers."""
+type DecideProposalPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `answerQuestion` + "`" + ` takes."""
+input AnswerQuestionInput {
+  """Which conversation."""
+  conversationId: ID!
+  """The question that was answered."""
+  turnDigest: Digest!
+  """An object that fits the schema of the question."""
+  values: JSON!
+  """Answer at once, without waiting for the turn to settle or to wait for somebody."""
+  background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `answerQuestion` + "`" + ` answers."""
+type AnswerQuestionPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `stopTurn` + "`" + ` takes."""
+input StopTurnInput {
+  """Which conversation."""
+  conversationId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `stopTurn` + "`" + ` answers."""
+type StopTurnPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `retryTurn` + "`" + ` takes."""
+input RetryTurnInput {
+  """Which conversation."""
+  conversationId: ID!
+  """Answer at once, without waiting for the turn to settle or to wait for somebody."""
+  background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `retryTurn` + "`" + ` answers."""
+type RetryTurnPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `editMessage` + "`" + ` takes."""
+input EditMessageInput {
+  """Which conversation."""
+  conversationId: ID!
+  """The message in whose place it stands."""
+  messageId: ID!
+  """What is said, at most 64 KiB."""
+  text: String!
+  """Answer at once, without waiting for the turn to settle or to wait for somebody."""
+  background: Boolean! = false
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `editMessage` + "`" + ` answers."""
+type EditMessagePayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `renameConversation` + "`" + ` takes."""
+input RenameConversationInput {
+  """Which conversation."""
+  conversationId: ID!
+  """The title, at most 120 characters."""
+  title: String!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `renameConversation` + "`" + ` answers."""
+type RenameConversationPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `setConversationPinned` + "`" + ` takes."""
+input SetConversationPinnedInput {
+  """Which conversation."""
+  conversationId: ID!
+  """Whether it is exempt."""
+  pinned: Boolean!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `setConversationPinned` + "`" + ` answers."""
+type SetConversationPinnedPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `archiveConversation` + "`" + ` takes."""
+input ArchiveConversationInput {
+  """Which conversation."""
+  conversationId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `archiveConversation` + "`" + ` answers."""
+type ArchiveConversationPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `unarchiveConversation` + "`" + ` takes."""
+input UnarchiveConversationInput {
+  """Which conversation."""
+  conversationId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `unarchiveConversation` + "`" + ` answers."""
+type UnarchiveConversationPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `deleteConversation` + "`" + ` takes."""
+input DeleteConversationInput {
+  """Which conversation."""
+  conversationId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `deleteConversation` + "`" + ` answers."""
+type DeleteConversationPayload {
+  """The id of the deleted conversation; null when it was refused."""
+  deletedId: ID
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `setConversationSkill` + "`" + ` takes."""
+input SetConversationSkillInput {
+  """Which conversation."""
+  conversationId: ID!
+  """The skill; null for none."""
+  skillId: ID
+  """The record that the skill works on."""
+  subject: RecordReferenceInput
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `setConversationSkill` + "`" + ` answers."""
+type SetConversationSkillPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `setConversationConfiguration` + "`" + ` takes."""
+input SetConversationConfigurationInput {
+  """Which conversation."""
+  conversationId: ID!
+  """The configuration."""
+  configurationId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `setConversationConfiguration` + "`" + ` answers."""
+type SetConversationConfigurationPayload {
+  """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
 }
 `, BuiltIn: false},
 	{Name: "../schema/configurations.graphqls", Input: `extend type Query {
@@ -9725,6 +12072,16 @@ type PredecessorOpenRefusal implements Refusal {
   status: RunStatus!
 }
 
+"""The run is a turn of a conversation, and its proposals and questions are answered there."""
+type DecidedInChatRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """The conversation."""
+  conversationId: ID!
+}
+
 """A process is running in the lineage, and there is never more than one, on one subject."""
 type ProcessRunningRefusal implements Refusal {
   """The rule's verdict, for programs."""
@@ -9823,6 +12180,10 @@ enum RefusalCode {
   SERVICE_ACCOUNT
   """The run belongs to a conversation and is decided there."""
   DECIDED_IN_CHAT
+  """The conversation is archived; unarchive it to go on."""
+  CONVERSATION_ARCHIVED
+  """The last message was answered; there is nothing to retry."""
+  NOTHING_TO_RETRY
   """Only the run's initiator may do this."""
   NOT_INITIATOR
   """The predecessor has not ended."""
@@ -10219,6 +12580,12 @@ type Run implements Node {
   predecessor: Run
   """The id of the run that it continues, which may be gone; null for a first run."""
   predecessorId: ID
+  """The conversation whose turn it is; null for any other run, and when it is gone or not the viewer's."""
+  conversation: Conversation
+  """The id of the conversation whose turn it is, which may be gone; null for any other run."""
+  conversationId: ID
+  """How many of its calls wrote."""
+  writes: Int!
   """The instructions that it holds, each at one approved version, in the order in which the model reads them."""
   pins: [RunPin!]!
   """The skill that was started explicitly, in this run or in one that it continues; null without one."""
@@ -12477,6 +14844,18 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_AnswerQuestionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_AnswerQuestionPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_AnswerQuestionPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_AnswerQuestionPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AnswerQuestionPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Approval(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -12549,6 +14928,18 @@ func (ec *executionContext) childFields_ApproveSkillVersionPayload(ctx context.C
 		return ec.fieldContext_ApproveSkillVersionPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ApproveSkillVersionPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ArchiveConversationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_ArchiveConversationPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_ArchiveConversationPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_ArchiveConversationPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArchiveConversationPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_AttachSkillPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -12879,6 +15270,94 @@ func (ec *executionContext) childFields_ConfigurationEdge(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type ConfigurationEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_Conversation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Conversation_id(ctx, field)
+	case "title":
+		return ec.fieldContext_Conversation_title(ctx, field)
+	case "status":
+		return ec.fieldContext_Conversation_status(ctx, field)
+	case "configuration":
+		return ec.fieldContext_Conversation_configuration(ctx, field)
+	case "configurationId":
+		return ec.fieldContext_Conversation_configurationId(ctx, field)
+	case "run":
+		return ec.fieldContext_Conversation_run(ctx, field)
+	case "runId":
+		return ec.fieldContext_Conversation_runId(ctx, field)
+	case "skill":
+		return ec.fieldContext_Conversation_skill(ctx, field)
+	case "skillId":
+		return ec.fieldContext_Conversation_skillId(ctx, field)
+	case "subject":
+		return ec.fieldContext_Conversation_subject(ctx, field)
+	case "pendingDecision":
+		return ec.fieldContext_Conversation_pendingDecision(ctx, field)
+	case "pendingInput":
+		return ec.fieldContext_Conversation_pendingInput(ctx, field)
+	case "queuedMessages":
+		return ec.fieldContext_Conversation_queuedMessages(ctx, field)
+	case "pinned":
+		return ec.fieldContext_Conversation_pinned(ctx, field)
+	case "archivedAt":
+		return ec.fieldContext_Conversation_archivedAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Conversation_createdAt(ctx, field)
+	case "activeAt":
+		return ec.fieldContext_Conversation_activeAt(ctx, field)
+	case "entries":
+		return ec.fieldContext_Conversation_entries(ctx, field)
+	case "export":
+		return ec.fieldContext_Conversation_export(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Conversation", field.Name)
+}
+
+func (ec *executionContext) childFields_ConversationConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ConversationConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ConversationConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ConversationConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConversationConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ConversationEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ConversationEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ConversationEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConversationEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_ConversationEntryConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ConversationEntryConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ConversationEntryConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ConversationEntryConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConversationEntryConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ConversationEntryEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ConversationEntryEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ConversationEntryEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConversationEntryEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_CopyRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "record":
@@ -13001,6 +15480,18 @@ func (ec *executionContext) childFields_CreateUserPayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type CreateUserPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DecideProposalPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_DecideProposalPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_DecideProposalPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_DecideProposalPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DecideProposalPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DecideRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "run":
@@ -13011,6 +15502,18 @@ func (ec *executionContext) childFields_DecideRunPayload(ctx context.Context, fi
 		return ec.fieldContext_DecideRunPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DecideRunPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteConversationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedId":
+		return ec.fieldContext_DeleteConversationPayload_deletedId(ctx, field)
+	case "refusal":
+		return ec.fieldContext_DeleteConversationPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_DeleteConversationPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteConversationPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_DeleteMcpServerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13081,6 +15584,18 @@ func (ec *executionContext) childFields_DiffLine(ctx context.Context, field grap
 		return ec.fieldContext_DiffLine_text(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DiffLine", field.Name)
+}
+
+func (ec *executionContext) childFields_EditMessagePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_EditMessagePayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_EditMessagePayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_EditMessagePayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EditMessagePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EndProcessPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13227,6 +15742,18 @@ func (ec *executionContext) childFields_ImportMcpServerPayload(ctx context.Conte
 		return ec.fieldContext_ImportMcpServerPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ImportMcpServerPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_InboxUpdate(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_InboxUpdate_kind(ctx, field)
+	case "runId":
+		return ec.fieldContext_InboxUpdate_runId(ctx, field)
+	case "run":
+		return ec.fieldContext_InboxUpdate_run(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InboxUpdate", field.Name)
 }
 
 func (ec *executionContext) childFields_MarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13401,6 +15928,56 @@ func (ec *executionContext) childFields_Obstacle(ctx context.Context, field grap
 		return ec.fieldContext_Obstacle_codePoint(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Obstacle", field.Name)
+}
+
+func (ec *executionContext) childFields_OpenPoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_OpenPoint_id(ctx, field)
+	case "skill":
+		return ec.fieldContext_OpenPoint_skill(ctx, field)
+	case "skillId":
+		return ec.fieldContext_OpenPoint_skillId(ctx, field)
+	case "subject":
+		return ec.fieldContext_OpenPoint_subject(ctx, field)
+	case "target":
+		return ec.fieldContext_OpenPoint_target(ctx, field)
+	case "tool":
+		return ec.fieldContext_OpenPoint_tool(ctx, field)
+	case "skippedBy":
+		return ec.fieldContext_OpenPoint_skippedBy(ctx, field)
+	case "skippedById":
+		return ec.fieldContext_OpenPoint_skippedById(ctx, field)
+	case "skippedAt":
+		return ec.fieldContext_OpenPoint_skippedAt(ctx, field)
+	case "times":
+		return ec.fieldContext_OpenPoint_times(ctx, field)
+	case "closedAt":
+		return ec.fieldContext_OpenPoint_closedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OpenPoint", field.Name)
+}
+
+func (ec *executionContext) childFields_OpenPointConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_OpenPointConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_OpenPointConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_OpenPointConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OpenPointConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_OpenPointEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_OpenPointEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_OpenPointEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OpenPointEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13585,6 +16162,18 @@ func (ec *executionContext) childFields_RejectedMcpTool(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type RejectedMcpTool", field.Name)
 }
 
+func (ec *executionContext) childFields_RenameConversationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_RenameConversationPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_RenameConversationPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_RenameConversationPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RenameConversationPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_ReplaceFileReferencePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "record":
@@ -13611,6 +16200,18 @@ func (ec *executionContext) childFields_RestoreSkillRevisionPayload(ctx context.
 		return ec.fieldContext_RestoreSkillRevisionPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RestoreSkillRevisionPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RetryTurnPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_RetryTurnPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_RetryTurnPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_RetryTurnPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RetryTurnPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Review(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13797,6 +16398,12 @@ func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.C
 		return ec.fieldContext_Run_predecessor(ctx, field)
 	case "predecessorId":
 		return ec.fieldContext_Run_predecessorId(ctx, field)
+	case "conversation":
+		return ec.fieldContext_Run_conversation(ctx, field)
+	case "conversationId":
+		return ec.fieldContext_Run_conversationId(ctx, field)
+	case "writes":
+		return ec.fieldContext_Run_writes(ctx, field)
 	case "pins":
 		return ec.fieldContext_Run_pins(ctx, field)
 	case "invocation":
@@ -13965,6 +16572,54 @@ func (ec *executionContext) childFields_RunUsage(ctx context.Context, field grap
 		return ec.fieldContext_RunUsage_cost(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RunUsage", field.Name)
+}
+
+func (ec *executionContext) childFields_SendMessagePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_SendMessagePayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_SendMessagePayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_SendMessagePayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SendMessagePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SetConversationConfigurationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_SetConversationConfigurationPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_SetConversationConfigurationPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_SetConversationConfigurationPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetConversationConfigurationPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SetConversationPinnedPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_SetConversationPinnedPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_SetConversationPinnedPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_SetConversationPinnedPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetConversationPinnedPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SetConversationSkillPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_SetConversationSkillPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_SetConversationSkillPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_SetConversationSkillPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetConversationSkillPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SetSkillEnabledPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -14293,6 +16948,18 @@ func (ec *executionContext) childFields_Standing(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type Standing", field.Name)
 }
 
+func (ec *executionContext) childFields_StartConversationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_StartConversationPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_StartConversationPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_StartConversationPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StartConversationPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_StartRunPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "run":
@@ -14303,6 +16970,18 @@ func (ec *executionContext) childFields_StartRunPayload(ctx context.Context, fie
 		return ec.fieldContext_StartRunPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type StartRunPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_StopTurnPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_StopTurnPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_StopTurnPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_StopTurnPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StopTurnPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SubmitRunInputPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -14551,6 +17230,18 @@ func (ec *executionContext) childFields_TranslateRecordPayload(ctx context.Conte
 		return ec.fieldContext_TranslateRecordPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TranslateRecordPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UnarchiveConversationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_UnarchiveConversationPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_UnarchiveConversationPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_UnarchiveConversationPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UnarchiveConversationPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UnmarkSnippetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -14,10 +14,16 @@ import (
 
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
 )
+
+// An entry of a conversation's log.
+type ConversationEntry interface {
+	IsConversationEntry()
+}
 
 // An object that `node` finds by its id.
 type Node interface {
@@ -52,6 +58,56 @@ type AlreadyDecidedRefusal struct {
 }
 
 func (AlreadyDecidedRefusal) IsRefusal() {}
+
+// How a turn ended: the answer of the model, and what the server knows about it.
+type AnswerEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// The answer; empty when it cannot be read any more.
+	Text string `json:"text"`
+	// How many calls of its turn wrote.
+	Writes int `json:"writes"`
+	// Whether its turn could write and wrote nothing, whatever the text says (NO_CHANGE_MADE).
+	NoChangeMade bool `json:"noChangeMade"`
+	// Whether its turn ended before the model was done.
+	Truncated bool `json:"truncated"`
+}
+
+func (AnswerEntry) IsConversationEntry() {}
+
+// What `answerQuestion` takes.
+type AnswerQuestionInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// The question that was answered.
+	TurnDigest string `json:"turnDigest"`
+	// An object that fits the schema of the question.
+	Values json.RawMessage `json:"values"`
+	// Answer at once, without waiting for the turn to settle or to wait for somebody.
+	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `answerQuestion` answers.
+type AnswerQuestionPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
 
 // A person's approval of one version from one source: a snapshot that never changes.
 type Approval struct {
@@ -129,6 +185,26 @@ type ApproveSkillVersionPayload struct {
 	// The skill as it is now; its standing tells whether the version instructs already. Null when refused.
 	Skill *Skill `json:"skill"`
 	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `archiveConversation` takes.
+type ArchiveConversationInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `archiveConversation` answers.
+type ArchiveConversationPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -406,6 +482,30 @@ type CancelSyncPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// A card or a question waits. `pendingDecision` and `pendingInput` of the conversation show it while it does.
+type CardEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// Names it. The answer posts it back.
+	TurnDigest string `json:"turnDigest"`
+	// Whether a process proposes it.
+	IsProcess bool `json:"isProcess"`
+	// The tool that waits.
+	Tool string `json:"tool"`
+	// The record that it is about; null when it makes one, and for a question.
+	Target *CallTarget `json:"target"`
+}
+
+func (CardEntry) IsConversationEntry() {}
+
 // A skill in the menu of a configuration.
 type CatalogueEntry struct {
 	// The skill's id.
@@ -483,6 +583,87 @@ type ConfigurationEdge struct {
 	Cursor string `json:"cursor"`
 	// The configuration.
 	Node *Configuration `json:"node"`
+}
+
+// A thread of messages and turns. It is its owner's alone.
+type Conversation struct {
+	// The conversation's id.
+	ID string `json:"id"`
+	// What it is called; null until it has a title.
+	Title *string `json:"title"`
+	// Where it stands.
+	Status ConversationStatus `json:"status"`
+	// The id of what its next turn runs with.
+	ConfigurationID string `json:"configurationId"`
+	// The id of the run of its last turn; null before the first.
+	RunID *string `json:"runId"`
+	// The id of its own skill.
+	SkillID *string `json:"skillId"`
+	// The record that its skill works on.
+	Subject *RecordReference `json:"subject"`
+	// How many messages wait for the next turn.
+	QueuedMessages int `json:"queuedMessages"`
+	// Whether it is exempt from retention.
+	Pinned bool `json:"pinned"`
+	// When it was archived; null while it is not.
+	ArchivedAt *time.Time `json:"archivedAt"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+	// When something was last said, answered or done in it.
+	ActiveAt time.Time         `json:"activeAt"`
+	Domain   chat.Conversation `json:"-"`
+}
+
+func (Conversation) IsNode() {}
+
+// A page of conversations.
+type ConversationConnection struct {
+	// The conversations with their cursors.
+	Edges []*ConversationEdge `json:"edges"`
+	// The conversations.
+	Nodes []*Conversation `json:"nodes"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A conversation in a list.
+type ConversationEdge struct {
+	// The place in the list.
+	Cursor string `json:"cursor"`
+	// The conversation.
+	Node *Conversation `json:"node"`
+}
+
+// A page of a conversation's log.
+type ConversationEntryConnection struct {
+	// The entries with their cursors.
+	Edges []*ConversationEntryEdge `json:"edges"`
+	// The entries.
+	Nodes []ConversationEntry `json:"nodes"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An entry in a list.
+type ConversationEntryEdge struct {
+	// The place in the list.
+	Cursor string `json:"cursor"`
+	// The entry.
+	Node ConversationEntry `json:"node"`
+}
+
+// Which conversations.
+type ConversationFilter struct {
+	// Archived ones, or those that are not.
+	Archived *bool `json:"archived"`
+	// Pinned ones, or those that are not.
+	Pinned *bool `json:"pinned"`
+	// Those that stand like one of these.
+	Status []ConversationStatus `json:"status"`
+	// Those whose next turn runs with this.
+	ConfigurationID *string `json:"configurationId"`
+	// Those whose title contains this, whatever the case.
+	Search *string `json:"search"`
 }
 
 // Make a hidden copy of a record: of a page with its elements, without its subpages and its address.
@@ -773,6 +954,32 @@ type CreateUserPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// What `decideProposal` takes.
+type DecideProposalInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// The card that was answered.
+	TurnDigest string `json:"turnDigest"`
+	// One of the answers that the card offers.
+	Answer CardAnswer `json:"answer"`
+	// Answer at once, without waiting for the turn to settle or to wait for somebody.
+	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `decideProposal` answers.
+type DecideProposalPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A decision on a card.
 type DecideRunInput struct {
 	// The run.
@@ -799,6 +1006,18 @@ type DecideRunPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// The run is a turn of a conversation, and its proposals and questions are answered there.
+type DecidedInChatRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// The conversation.
+	ConversationID string `json:"conversationId"`
+}
+
+func (DecidedInChatRefusal) IsRefusal() {}
+
 // A person decided.
 type DecisionEvent struct {
 	// Its place in the run, from 0, without gaps.
@@ -824,6 +1043,26 @@ type DecisionEvent struct {
 }
 
 func (DecisionEvent) IsRunEvent() {}
+
+// What `deleteConversation` takes.
+type DeleteConversationInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `deleteConversation` answers.
+type DeleteConversationPayload struct {
+	// The id of the deleted conversation; null when it was refused.
+	DeletedID *string `json:"deletedId"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
 
 // A server to remove.
 type DeleteMcpServerInput struct {
@@ -925,6 +1164,32 @@ type DiffLine struct {
 	Kind DiffLineKind `json:"kind"`
 	// The line, without its end.
 	Text string `json:"text"`
+}
+
+// What `editMessage` takes.
+type EditMessageInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// The message in whose place it stands.
+	MessageID string `json:"messageId"`
+	// What is said, at most 64 KiB.
+	Text string `json:"text"`
+	// Answer at once, without waiting for the turn to settle or to wait for somebody.
+	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `editMessage` answers.
+type EditMessagePayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
 }
 
 // A run whose process is to end.
@@ -1089,6 +1354,24 @@ type HideRecordPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// The record that the process points at.
+type HighlightEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// The record.
+	Target *RecordReference `json:"target"`
+}
+
+func (HighlightEntry) IsConversationEntry() {}
+
 // A process points at a record.
 type HighlightEvent struct {
 	// Its place in the run, from 0, without gaps.
@@ -1156,6 +1439,16 @@ type InUseRefusal struct {
 }
 
 func (InUseRefusal) IsRefusal() {}
+
+// A change of the inbox.
+type InboxUpdate struct {
+	// What happened.
+	Kind InboxUpdateKind `json:"kind"`
+	// The run.
+	RunID string `json:"runId"`
+	// The run as it is now; null when the viewer may not see it any more.
+	Run *Run `json:"run"`
+}
 
 // A person gave input.
 type InputEvent struct {
@@ -1305,6 +1598,28 @@ type McpToolDefinition struct {
 	Schema json.RawMessage `json:"schema"`
 }
 
+// What the owner said.
+type MessageEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// The message's id.
+	ID string `json:"id"`
+	// What was said; empty when it cannot be read any more.
+	Text string `json:"text"`
+	// The message whose place it takes, with everything that followed; null for most.
+	ReplacesID *string `json:"replacesId"`
+}
+
+func (MessageEntry) IsConversationEntry() {}
+
 // A message to begin with.
 type MessageInput struct {
 	// Who speaks.
@@ -1443,6 +1758,28 @@ type NotInstructionRefusal struct {
 
 func (NotInstructionRefusal) IsRefusal() {}
 
+// Something the owner should know.
+type NoticeEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// What it is, for programs: the code of a run's notice, or one of the conversation.
+	Code string `json:"code"`
+	// The names that belong in a client's own sentence.
+	Args []string `json:"args"`
+	// A sentence in English, for clients without their own.
+	Text string `json:"text"`
+}
+
+func (NoticeEntry) IsConversationEntry() {}
+
 // There is something a person should know.
 type NoticeEvent struct {
 	// Its place in the run, from 0, without gaps.
@@ -1478,6 +1815,87 @@ type Obstacle struct {
 	// The character's number as U+XXXX; null when it is about no character.
 	CodePoint *string `json:"codePoint"`
 }
+
+// A proposal that was skipped, until a write on the same record and fields is applied.
+type OpenPoint struct {
+	// The point's id.
+	ID string `json:"id"`
+	// The id of the process.
+	SkillID string `json:"skillId"`
+	// The record that the process worked on.
+	Subject *RecordReference `json:"subject"`
+	// The record and the fields that it is about.
+	Target *CallTarget `json:"target"`
+	// The tool that was proposed.
+	Tool string `json:"tool"`
+	// The id of who skipped it last.
+	SkippedByID string `json:"skippedById"`
+	// When it was skipped last.
+	SkippedAt time.Time `json:"skippedAt"`
+	// How often it was skipped.
+	Times int `json:"times"`
+	// When a write on the same record and fields was applied; null while it is open.
+	ClosedAt *time.Time `json:"closedAt"`
+	Domain   chat.Point `json:"-"`
+}
+
+// A page of open points.
+type OpenPointConnection struct {
+	// The points with their cursors.
+	Edges []*OpenPointEdge `json:"edges"`
+	// The points.
+	Nodes []*OpenPoint `json:"nodes"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An open point in a list.
+type OpenPointEdge struct {
+	// The place in the list.
+	Cursor string `json:"cursor"`
+	// The point.
+	Node *OpenPoint `json:"node"`
+}
+
+// Which open points.
+type OpenPointFilter struct {
+	// Those of this process.
+	SkillID *string `json:"skillId"`
+	// Those that the process found on this record.
+	Subject *RecordReferenceInput `json:"subject"`
+	// Those about this record.
+	Target *RecordReferenceInput `json:"target"`
+	// Those that are closed, instead of those that are open.
+	Closed bool `json:"closed"`
+}
+
+// What became of a card, as the server saw it.
+type OutcomeEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// The card.
+	TurnDigest string `json:"turnDigest"`
+	// What became of it.
+	Outcome CardOutcome `json:"outcome"`
+	// The tool that was proposed.
+	Tool string `json:"tool"`
+	// The record that it was about; null when it would have made one.
+	Target *CallTarget `json:"target"`
+	// The names that belong in a client's own sentence.
+	Args []string `json:"args"`
+	// A sentence in English, for clients without their own.
+	Text string `json:"text"`
+}
+
+func (OutcomeEntry) IsConversationEntry() {}
 
 // Where a page of a connection stands in its list.
 type PageInfo struct {
@@ -1556,6 +1974,28 @@ type ProcessRunningRefusal struct {
 }
 
 func (ProcessRunningRefusal) IsRefusal() {}
+
+// How far the process is.
+type ProgressEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// The step it is at, from 1.
+	Position int `json:"position"`
+	// How many steps there are.
+	Total int `json:"total"`
+	// Whether it says that it is done.
+	Done bool `json:"done"`
+}
+
+func (ProgressEntry) IsConversationEntry() {}
 
 // A process said how far it is.
 type ProgressEvent struct {
@@ -1705,6 +2145,28 @@ type RejectedMcpTool struct {
 	Reason string `json:"reason"`
 }
 
+// What `renameConversation` takes.
+type RenameConversationInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// The title, at most 120 characters.
+	Title string `json:"title"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `renameConversation` answers.
+type RenameConversationPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // Let a page or an element show another file, and with it the translations that show the same one.
 type ReplaceFileReferenceInput struct {
 	// Its table.
@@ -1756,6 +2218,28 @@ type RestoreSkillRevisionPayload struct {
 	// The skill; null when refused.
 	Skill *Skill `json:"skill"`
 	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `retryTurn` takes.
+type RetryTurnInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// Answer at once, without waiting for the turn to settle or to wait for somebody.
+	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `retryTurn` answers.
+type RetryTurnPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -1965,6 +2449,10 @@ type Run struct {
 	TaskID *string `json:"taskId"`
 	// The id of the run that it continues, which may be gone; null for a first run.
 	PredecessorID *string `json:"predecessorId"`
+	// The id of the conversation whose turn it is, which may be gone; null for any other run.
+	ConversationID *string `json:"conversationId"`
+	// How many of its calls wrote.
+	Writes int `json:"writes"`
 	// The instructions that it holds, each at one approved version, in the order in which the model reads them.
 	Pins []*RunPin `json:"pins"`
 	// The skill that was started explicitly, in this run or in one that it continues; null without one.
@@ -2134,6 +2622,100 @@ type RunUsage struct {
 	Requests int `json:"requests"`
 	// What it cost, in millionths of the installation's currency; null while a model that answered has no price.
 	Cost *int64 `json:"cost"`
+}
+
+// What `sendMessage` takes.
+type SendMessageInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// What is said, at most 64 KiB.
+	Text string `json:"text"`
+	// What becomes of it while a turn is under way.
+	WhenBusy WhenBusy `json:"whenBusy"`
+	// Answer at once, without waiting for the turn to settle or to wait for somebody.
+	Background bool `json:"background"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `sendMessage` answers.
+type SendMessagePayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `setConversationConfiguration` takes.
+type SetConversationConfigurationInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// The configuration.
+	ConfigurationID string `json:"configurationId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `setConversationConfiguration` answers.
+type SetConversationConfigurationPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `setConversationPinned` takes.
+type SetConversationPinnedInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// Whether it is exempt.
+	Pinned bool `json:"pinned"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `setConversationPinned` answers.
+type SetConversationPinnedPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `setConversationSkill` takes.
+type SetConversationSkillInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// The skill; null for none.
+	SkillID *string `json:"skillId"`
+	// The record that the skill works on.
+	Subject *RecordReferenceInput `json:"subject"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `setConversationSkill` answers.
+type SetConversationSkillPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
 }
 
 // The switch of a skill.
@@ -2607,6 +3189,32 @@ type Standing struct {
 	Reasons []StandingReason `json:"reasons"`
 }
 
+// What `startConversation` takes.
+type StartConversationInput struct {
+	// What its turns run with.
+	ConfigurationID string `json:"configurationId"`
+	// What it is called; the first message names it otherwise.
+	Title *string `json:"title"`
+	// The skill that the first message starts.
+	SkillID *string `json:"skillId"`
+	// The record that the skill works on.
+	Subject *RecordReferenceInput `json:"subject"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `startConversation` answers.
+type StartConversationPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A run to start.
 type StartRunInput struct {
 	// What to run with.
@@ -2663,6 +3271,44 @@ type StartedEvent struct {
 }
 
 func (StartedEvent) IsRunEvent() {}
+
+// The status or a field changed.
+type StateEntry struct {
+	// Its place in the log, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind ConversationEntryKind `json:"kind"`
+	// Where the conversation stands with it.
+	Status ConversationStatus `json:"status"`
+	// The turn that it belongs to; null for none.
+	RunID *string `json:"runId"`
+	// When it was appended.
+	At time.Time `json:"at"`
+	// The field that changed; null when the status did.
+	Field *string `json:"field"`
+}
+
+func (StateEntry) IsConversationEntry() {}
+
+// What `stopTurn` takes.
+type StopTurnInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `stopTurn` answers.
+type StopTurnPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
 
 // Input for a waiting run.
 type SubmitRunInputInput struct {
@@ -2991,6 +3637,26 @@ type TranslateRecordPayload struct {
 	// The names of what stays in the language of the original; null when refused.
 	Untranslated []string `json:"untranslated"`
 	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `unarchiveConversation` takes.
+type UnarchiveConversationInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `unarchiveConversation` answers.
+type UnarchiveConversationPayload struct {
+	// The conversation; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -3580,6 +4246,186 @@ func (e CardAnswer) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
+// What became of a card.
+type CardOutcome string
+
+const (
+	// It was applied, wholly.
+	CardOutcomeApplied CardOutcome = "APPLIED"
+	// It was approved, and it is not certain what was written: check the record.
+	CardOutcomeCheckRecord CardOutcome = "CHECK_RECORD"
+	// It was approved, and not or only partly applied.
+	CardOutcomeNotApplied CardOutcome = "NOT_APPLIED"
+	// Another variant was asked for.
+	CardOutcomeVariant CardOutcome = "VARIANT"
+	// It was skipped.
+	CardOutcomeSkipped CardOutcome = "SKIPPED"
+	// It was denied.
+	CardOutcomeDenied CardOutcome = "DENIED"
+	// It was withdrawn before anything took effect.
+	CardOutcomeProposalDiscarded CardOutcome = "PROPOSAL_DISCARDED"
+)
+
+var AllCardOutcome = []CardOutcome{
+	CardOutcomeApplied,
+	CardOutcomeCheckRecord,
+	CardOutcomeNotApplied,
+	CardOutcomeVariant,
+	CardOutcomeSkipped,
+	CardOutcomeDenied,
+	CardOutcomeProposalDiscarded,
+}
+
+func (e CardOutcome) IsValid() bool {
+	switch e {
+	case CardOutcomeApplied, CardOutcomeCheckRecord, CardOutcomeNotApplied, CardOutcomeVariant, CardOutcomeSkipped, CardOutcomeDenied, CardOutcomeProposalDiscarded:
+		return true
+	}
+	return false
+}
+
+func (e CardOutcome) String() string {
+	return string(e)
+}
+
+func (e *CardOutcome) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = CardOutcome(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid CardOutcome", str)
+	}
+	return nil
+}
+
+func (e CardOutcome) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// What an entry of a conversation's log tells.
+type ConversationEntryKind string
+
+const (
+	// The owner said something.
+	ConversationEntryKindMessage ConversationEntryKind = "MESSAGE"
+	// A turn ended with the model's answer.
+	ConversationEntryKindAnswer ConversationEntryKind = "ANSWER"
+	// A card waits.
+	ConversationEntryKindProposal ConversationEntryKind = "PROPOSAL"
+	// A question waits.
+	ConversationEntryKindQuestion ConversationEntryKind = "QUESTION"
+	// What became of a card.
+	ConversationEntryKindOutcome ConversationEntryKind = "OUTCOME"
+	// Something the owner should know.
+	ConversationEntryKindNotice ConversationEntryKind = "NOTICE"
+	// How far the process is.
+	ConversationEntryKindProgress ConversationEntryKind = "PROGRESS"
+	// The record that the process points at.
+	ConversationEntryKindHighlight ConversationEntryKind = "HIGHLIGHT"
+	// The status or a field changed.
+	ConversationEntryKindState ConversationEntryKind = "STATE"
+)
+
+var AllConversationEntryKind = []ConversationEntryKind{
+	ConversationEntryKindMessage,
+	ConversationEntryKindAnswer,
+	ConversationEntryKindProposal,
+	ConversationEntryKindQuestion,
+	ConversationEntryKindOutcome,
+	ConversationEntryKindNotice,
+	ConversationEntryKindProgress,
+	ConversationEntryKindHighlight,
+	ConversationEntryKindState,
+}
+
+func (e ConversationEntryKind) IsValid() bool {
+	switch e {
+	case ConversationEntryKindMessage, ConversationEntryKindAnswer, ConversationEntryKindProposal, ConversationEntryKindQuestion, ConversationEntryKindOutcome, ConversationEntryKindNotice, ConversationEntryKindProgress, ConversationEntryKindHighlight, ConversationEntryKindState:
+		return true
+	}
+	return false
+}
+
+func (e ConversationEntryKind) String() string {
+	return string(e)
+}
+
+func (e *ConversationEntryKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ConversationEntryKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ConversationEntryKind", str)
+	}
+	return nil
+}
+
+func (e ConversationEntryKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// Where a conversation stands.
+type ConversationStatus string
+
+const (
+	// Nothing is under way.
+	ConversationStatusIdle ConversationStatus = "IDLE"
+	// A turn is about to begin.
+	ConversationStatusQueued ConversationStatus = "QUEUED"
+	// A turn is under way, or an answer is being carried out.
+	ConversationStatusProcessing ConversationStatus = "PROCESSING"
+	// A card waits for its owner.
+	ConversationStatusAwaitingApproval ConversationStatus = "AWAITING_APPROVAL"
+	// A question waits for its owner.
+	ConversationStatusAwaitingInput ConversationStatus = "AWAITING_INPUT"
+	// The last turn failed. It can be retried.
+	ConversationStatusFailed ConversationStatus = "FAILED"
+)
+
+var AllConversationStatus = []ConversationStatus{
+	ConversationStatusIdle,
+	ConversationStatusQueued,
+	ConversationStatusProcessing,
+	ConversationStatusAwaitingApproval,
+	ConversationStatusAwaitingInput,
+	ConversationStatusFailed,
+}
+
+func (e ConversationStatus) IsValid() bool {
+	switch e {
+	case ConversationStatusIdle, ConversationStatusQueued, ConversationStatusProcessing, ConversationStatusAwaitingApproval, ConversationStatusAwaitingInput, ConversationStatusFailed:
+		return true
+	}
+	return false
+}
+
+func (e ConversationStatus) String() string {
+	return string(e)
+}
+
+func (e *ConversationStatus) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ConversationStatus(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ConversationStatus", str)
+	}
+	return nil
+}
+
+func (e ConversationStatus) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
 // What a person says to a card.
 type Decision string
 
@@ -3762,6 +4608,50 @@ func (e *GovernanceComparison) UnmarshalGQL(v any) error {
 }
 
 func (e GovernanceComparison) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// What happened in the inbox.
+type InboxUpdateKind string
+
+const (
+	// The run waits, perhaps with something else than before.
+	InboxUpdateKindWaits InboxUpdateKind = "WAITS"
+	// The run does not wait any more.
+	InboxUpdateKindLeft InboxUpdateKind = "LEFT"
+)
+
+var AllInboxUpdateKind = []InboxUpdateKind{
+	InboxUpdateKindWaits,
+	InboxUpdateKindLeft,
+}
+
+func (e InboxUpdateKind) IsValid() bool {
+	switch e {
+	case InboxUpdateKindWaits, InboxUpdateKindLeft:
+		return true
+	}
+	return false
+}
+
+func (e InboxUpdateKind) String() string {
+	return string(e)
+}
+
+func (e *InboxUpdateKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = InboxUpdateKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid InboxUpdateKind", str)
+	}
+	return nil
+}
+
+func (e InboxUpdateKind) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
@@ -4277,6 +5167,10 @@ const (
 	RefusalCodeServiceAccount RefusalCode = "SERVICE_ACCOUNT"
 	// The run belongs to a conversation and is decided there.
 	RefusalCodeDecidedInChat RefusalCode = "DECIDED_IN_CHAT"
+	// The conversation is archived; unarchive it to go on.
+	RefusalCodeConversationArchived RefusalCode = "CONVERSATION_ARCHIVED"
+	// The last message was answered; there is nothing to retry.
+	RefusalCodeNothingToRetry RefusalCode = "NOTHING_TO_RETRY"
 	// Only the run's initiator may do this.
 	RefusalCodeNotInitiator RefusalCode = "NOT_INITIATOR"
 	// The predecessor has not ended.
@@ -4340,6 +5234,8 @@ var AllRefusalCode = []RefusalCode{
 	RefusalCodeSecondApproverRequired,
 	RefusalCodeServiceAccount,
 	RefusalCodeDecidedInChat,
+	RefusalCodeConversationArchived,
+	RefusalCodeNothingToRetry,
 	RefusalCodeNotInitiator,
 	RefusalCodePredecessorOpen,
 	RefusalCodePredecessorMissing,
@@ -4361,7 +5257,7 @@ var AllRefusalCode = []RefusalCode{
 
 func (e RefusalCode) IsValid() bool {
 	switch e {
-	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen, RefusalCodeServerUnreachable, RefusalCodeTooManyTools, RefusalCodeToolGone:
+	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeConversationArchived, RefusalCodeNothingToRetry, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen, RefusalCodeServerUnreachable, RefusalCodeTooManyTools, RefusalCodeToolGone:
 		return true
 	}
 	return false
@@ -5470,6 +6366,50 @@ func (e *UserKind) UnmarshalGQL(v any) error {
 }
 
 func (e UserKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// What becomes of a message while a turn is under way.
+type WhenBusy string
+
+const (
+	// It is refused.
+	WhenBusyRefuse WhenBusy = "REFUSE"
+	// It begins the next turn.
+	WhenBusyQueue WhenBusy = "QUEUE"
+)
+
+var AllWhenBusy = []WhenBusy{
+	WhenBusyRefuse,
+	WhenBusyQueue,
+}
+
+func (e WhenBusy) IsValid() bool {
+	switch e {
+	case WhenBusyRefuse, WhenBusyQueue:
+		return true
+	}
+	return false
+}
+
+func (e WhenBusy) String() string {
+	return string(e)
+}
+
+func (e *WhenBusy) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = WhenBusy(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid WhenBusy", str)
+	}
+	return nil
+}
+
+func (e WhenBusy) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 

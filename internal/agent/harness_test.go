@@ -119,7 +119,7 @@ func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w
 	h.ok(err)
 	h.access = &access.Access{Store: s, World: w}
 	h.content = content.New(s, w)
-	tools, err := tool.New(builtin.All(h.content)...)
+	tools, err := tool.New(builtin.All(h.content, nil)...)
 	h.ok(err)
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
 	h.parts = agent.Parts{

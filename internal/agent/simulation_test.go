@@ -126,7 +126,7 @@ func (s *simulation) boot() *machine { return s.bootWith(seeded{s}) }
 func (s *simulation) bootWith(models agent.Models) *machine {
 	m := &machine{mortal: &mortal{Store: s.store}}
 	records := content.New(m.mortal, s.agent.World)
-	tools, err := tool.New(builtin.All(records)...)
+	tools, err := tool.New(builtin.All(records, nil)...)
 	s.ok(err)
 	parts := s.agent.Parts
 	parts.Store, parts.Content, parts.Tools, parts.Models = m.mortal, records, tool.NewBox(tools, nil), models

@@ -21,10 +21,10 @@ import (
 )
 
 // All lists the shipped tools, reads first.
-func All(c *content.Content) []tool.Tool {
+func All(c *content.Content, points Points) []tool.Tool {
 	return []tool.Tool{
 		listPages(c), getPage(c), readRecord(c), searchRecords(c), recordHistory(c), resolveURL(c),
-		reportProgress(), highlightRecord(c), askChoice(), loadSkill(),
+		reportProgress(), highlightRecord(c), askChoice(), loadSkill(), listOpenPoints(points),
 		updateElement(c), updatePageMetadata(c),
 		createElementDraft(c), createPageDraft(c), createTranslationDraft(c),
 		moveElement(c), movePage(c), copyRecord(c), deleteRecord(c), publishRecord(c),

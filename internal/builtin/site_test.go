@@ -40,7 +40,7 @@ func newSite(t *testing.T, hooks ...content.Hook) *site {
 	s := &site{t: t}
 	s.room = content.New(&counting{Store: contenttest.NewMemory(), writes: &s.writes}, w, hooks...)
 	var err error
-	if s.tools, err = tool.New(All(s.room)...); err != nil {
+	if s.tools, err = tool.New(All(s.room, nil)...); err != nil {
 		t.Fatal(err)
 	}
 	s.make(content.PageTable, "home", "", map[string]any{"title": "Home", "slug": "/", "description": "Welcome"})

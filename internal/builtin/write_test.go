@@ -32,7 +32,7 @@ var samples = map[string]string{
 
 func TestEveryTool(t *testing.T) {
 	s := newSite(t)
-	for _, each := range All(s.room) {
+	for _, each := range All(s.room, nil) {
 		spec := each.Spec()
 		s := newGallery(t)
 		if tool.EffectOf(spec) == tool.ReadOnly {

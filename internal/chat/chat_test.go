@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
@@ -74,12 +76,12 @@ func build(t *testing.T, s *store.Store, rings *live.Hub) *house {
 	h.ok(err)
 	h.access = &access.Access{Store: s, World: w}
 	h.content = content.New(s, w)
-	tools, err := tool.New(builtin.All(h.content)...)
+	tools, err := tool.New(builtin.All(h.content, chat.Points{Store: s, Content: h.content})...)
 	h.ok(err)
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
 	h.agent = agent.New(agent.Parts{
 		Store: s, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models{h.model}, Tools: tool.NewBox(tools, nil), World: w, Bell: rings, Log: quiet,
+		Models: models{h.model}, Tools: tool.NewBox(tools, nil), World: w, Bell: rings, SkillID: uuid.UUID.String, Log: quiet,
 	})
 	h.chat = &chat.Chat{
 		Store: s, Runtime: h.agent, Runs: s, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,

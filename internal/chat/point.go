@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/tool"
 )
@@ -105,6 +106,23 @@ func (c *Chat) recordPoint(ctx context.Context, at Conversation, turn uuid.UUID,
 // OpenPoints pages through the open points whose record the actor may read (RULES O4). A
 // page may hold fewer than its limit.
 func (c *Chat) OpenPoints(ctx context.Context, by actor.Actor, filter PointFilter, page Page) ([]Point, error) {
+	return Points{c.Store, c.Content}.List(ctx, by, filter, page)
+}
+
+// Points reads open points for whoever has no conversation, such as the tool that lists
+// them for the model.
+type Points struct {
+	Store   PointStore
+	Content content.Reader
+}
+
+// PointStore is what reading open points needs kept.
+type PointStore interface {
+	Points(ctx context.Context, filter PointFilter, page Page) ([]Point, error)
+}
+
+// List is OpenPoints.
+func (c Points) List(ctx context.Context, by actor.Actor, filter PointFilter, page Page) ([]Point, error) {
 	if by.IsNobody() {
 		return nil, fault.New(fault.Unauthenticated, "Sign in to see open points.")
 	}
