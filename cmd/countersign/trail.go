@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/chat"
 )
 
 const (
@@ -55,6 +56,7 @@ func (h *house) tidy(ctx context.Context) {
 		return
 	}
 	h.tidyTrail(ctx)
+	h.tidyChat(ctx)
 	if _, err := h.keys.Sweep(ctx); err != nil && ctx.Err() == nil {
 		h.log.Error("removing old idempotency keys failed", slog.Any("error", err))
 	}
@@ -62,6 +64,15 @@ func (h *house) tidy(ctx context.Context) {
 		h.log.Error("removing old runs failed", slog.Any("error", err))
 	} else if done != (agent.Retained{}) {
 		h.log.Info("old runs were removed", slog.Int("removed", done.Removed), slog.Int("cancelled", done.Cancelled))
+	}
+}
+
+// tidyChat archives and deletes what has rested for long (RULES V8).
+func (h *house) tidyChat(ctx context.Context) {
+	if done, err := h.chat.Retain(ctx); err != nil && ctx.Err() == nil {
+		h.log.Error("putting old conversations away failed", slog.Any("error", err))
+	} else if done != (chat.Retained{}) {
+		h.log.Info("old conversations were put away", slog.Int("archived", done.Archived), slog.Int("deleted", done.Deleted))
 	}
 }
 

@@ -53,6 +53,8 @@ const (
 	privacyLevel          = "privacy.level"
 	auditDays             = "retention.auditDays"
 	runDays               = "retention.runDays"
+	conversationDays      = "retention.conversationDays"
+	archivedDays          = "retention.archivedConversationDays"
 	waitingRunDays        = "retention.waitingRunDays"
 	drainTimeout          = "server.drainTimeout"
 	runWait               = "server.runWait"
@@ -97,6 +99,14 @@ var catalogue = []Setting{
 	{
 		Name: auditDays, Kind: IntegerSetting, Default: "0", Min: 0, Max: 36500, Unit: "days",
 		Description: "How long an audit entry is kept before it is removed; 0 keeps every entry for ever. What remains can still be verified.",
+	},
+	{
+		Name: archivedDays, Kind: IntegerSetting, Default: "90", Min: 0, Max: 36500, Unit: "days",
+		Description: "How long an archived conversation is kept before it is deleted; 0 keeps it for ever. Pinned ones stay.",
+	},
+	{
+		Name: conversationDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
+		Description: "How long nothing happens in a conversation at rest before it is archived; 0 never archives. Pinned ones stay.",
 	},
 	{
 		Name: runDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
@@ -244,6 +254,8 @@ func (l layers) values() Values {
 		Privacy:               run.Privacy(l.read(privacyLevel)),
 		Guardrails:            l.read(guardrails),
 		RunDays:               l.integer(runDays),
+		ConversationDays:      l.integer(conversationDays),
+		ArchivedDays:          l.integer(archivedDays),
 		WaitingRunDays:        l.integer(waitingRunDays),
 		AuditDays:             l.integer(auditDays),
 	}

@@ -35,6 +35,8 @@ type Values struct {
 	Privacy               run.Privacy
 	Guardrails            string // as guard.ParseRules reads it
 	RunDays               int    // since a run ended; 0 keeps runs for ever
+	ConversationDays      int    // of rest before a conversation is archived; 0 never archives
+	ArchivedDays          int    // before an archived conversation is deleted; 0 never deletes
 	WaitingRunDays        int    // since a run began to wait; 0 lets runs wait for ever
 	AuditDays             int    // 0 keeps audit entries for ever
 }

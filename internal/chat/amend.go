@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -29,13 +31,13 @@ func (e edit) nothing() bool {
 
 // amendTries bounds how often an edit is judged anew because the conversation changed
 // meanwhile.
-const amendTries = 16
+const amendTries = 40
 
 // amend judges the conversation as it is and makes the edit, again as long as somebody
 // else was faster: losing shows in what judge finds the next time (RULES V1). The
 // conversation it returns is the one that was judged last, edited.
 func (c *Chat) amend(ctx context.Context, id uuid.UUID, judge func(Conversation) (edit, error)) (Conversation, error) {
-	for range amendTries {
+	for try := range amendTries {
 		now, err := c.Store.Conversation(ctx, id)
 		if err != nil {
 			return Conversation{}, err
@@ -51,8 +53,22 @@ func (c *Chat) amend(ctx context.Context, id uuid.UUID, judge func(Conversation)
 		if out.Applied {
 			return c.Store.Conversation(ctx, id)
 		}
+		if err := pause(ctx, try); err != nil {
+			return now, err
+		}
 	}
 	return Conversation{}, fault.New(fault.Unavailable, "The conversation keeps changing; try again.")
+}
+
+// pause waits a random while that grows with the tries, so that two who met once do not
+// meet again.
+func pause(ctx context.Context, try int) error {
+	select {
+	case <-time.After(rand.N(time.Millisecond << min(try, 5))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // edited is the change of an edit: it holds only while the log is as long as it was when

@@ -157,6 +157,9 @@ type Chat struct {
 	World    world.World
 	Bell     Bell
 	Log      *slog.Logger
+	// Lease is how long a conversation is claimed without a sign of life while a message or
+	// an answer is brought to the runtime; 0 is half a minute.
+	Lease time.Duration
 }
 
 // Store is what this room needs kept.

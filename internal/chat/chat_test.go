@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -248,8 +249,10 @@ type models struct{ model *fakeModel }
 
 func (m models) Open(library.Provider) (agent.Model, error) { return m.model, nil }
 
-// fakeModel answers from a list; beyond it "Done.".
+// fakeModel answers from a list; beyond it "Done.", or what a seed says.
 type fakeModel struct {
+	random   *rand.Rand
+	known    map[uuid.UUID][]string // messages that were acknowledged
 	mu       sync.Mutex
 	turns    []func(context.Context) (agent.Turn, error)
 	requests []agent.TurnRequest
@@ -259,6 +262,9 @@ func (m *fakeModel) Turn(ctx context.Context, request agent.TurnRequest, _ func(
 	m.mu.Lock()
 	m.requests = append(m.requests, request)
 	var turn func(context.Context) (agent.Turn, error)
+	if m.random != nil {
+		turn = m.made(request)
+	}
 	if len(m.turns) > 0 {
 		turn, m.turns = m.turns[0], m.turns[1:]
 	}
@@ -267,6 +273,43 @@ func (m *fakeModel) Turn(ctx context.Context, request agent.TurnRequest, _ func(
 		return agent.Turn{Text: "Done."}, nil
 	}
 	return turn(ctx)
+}
+
+// script lets a seed say what is answered from here on.
+func (m *fakeModel) script(seed uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.random, m.known = rand.New(rand.NewPCG(seed, 0)), map[uuid.UUID][]string{}
+}
+
+// made is a turn by chance: an answer, a proposal, a question, a read or a failure.
+func (m *fakeModel) made(agent.TurnRequest) func(context.Context) (agent.Turn, error) {
+	n := m.random.IntN(10)
+	return func(context.Context) (agent.Turn, error) {
+		switch {
+		case n < 4:
+			return agent.Turn{Text: "Done."}, nil
+		case n < 7:
+			return agent.Turn{Calls: calls("report_progress", `{"position":1,"total":2}`, "update_element", fixHello)}, nil
+		case n < 8:
+			return agent.Turn{Calls: calls("get_page", `{"id":"home"}`)}, nil
+		case n < 9:
+			return agent.Turn{Calls: calls("report_progress", `{"position":2,"total":2,"done":true}`)}, nil
+		}
+		return agent.Turn{}, &agent.ProviderError{Message: "The model is not there."}
+	}
+}
+
+func (m *fakeModel) acknowledge(c uuid.UUID, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[c] = append(m.known[c], text)
+}
+
+func (m *fakeModel) acknowledged(c uuid.UUID) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known[c]
 }
 
 func (m *fakeModel) does(turn func(context.Context) (agent.Turn, error)) {

@@ -298,7 +298,9 @@ func TestPutBack(t *testing.T) {
 		t.Run("V3 a run that is being carried out is not withdrawn: the conversation is put back as it was", func(t *testing.T) {
 			h.model.says(calls("update_element", fixHello))
 			c := h.say(h.touring(), "Go.")
-			carried := h.through(flaky{cancel: func(context.Context, actor.Actor, uuid.UUID) (bool, run.Status, error) { return false, run.Running, nil }})
+			carried := h.through(flaky{cancel: func(context.Context, actor.Actor, uuid.UUID) (bool, run.Status, error) {
+				return false, run.Running, nil
+			}})
 			now, err := carried.Send(context.Background(), h.admin, chat.Message{Conversation: c.ID, Text: "Wait."})
 			h.refused(err, fault.Busy)
 			if now.Status != chat.AwaitingApproval || now.RunID != c.RunID || now.LeaseOwner != "" || now.Card == nil || now.Card.Turn != c.Card.Turn {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -29,15 +30,14 @@ type turn struct {
 	withdraws   bool // the process run that waits is withdrawn first (RULES V3)
 }
 
-// leaseFor is how long a conversation is claimed without a sign of life while a message or
-// an answer is brought to the runtime.
-const leaseFor = 30 * time.Second
+// leaseFor is how long a claim lasts without a sign of life.
+func (c *Chat) leaseFor() time.Duration { return cmp.Or(c.Lease, 30*time.Second) }
 
 func (c *Chat) newOwner() string { return c.World.NewID().String() }
 
 // lease is the claim of an owner from now on.
 func (c *Chat) lease(owner string) []change.Value {
-	return []change.Value{cLeaseOwner.To(owner), cLeaseUntil.To(c.World.Now().Add(leaseFor))}
+	return []change.Value{cLeaseOwner.To(owner), cLeaseUntil.To(c.World.Now().Add(c.leaseFor()))}
 }
 
 // free gives a claim up.
@@ -51,7 +51,7 @@ func (c *Chat) beat(ctx context.Context, id uuid.UUID, owner string) (stop func(
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(leaseFor / 3):
+			case <-time.After(c.leaseFor() / 3):
 			}
 			renewed := change.Change{Updates: []change.Update{{
 				Table: conversations, ID: id, If: []change.Value{cLeaseOwner.Is(owner)}, Set: c.lease(owner),
