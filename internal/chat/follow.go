@@ -120,10 +120,15 @@ func (c *Chat) takeOver(ctx context.Context, now Conversation) (Conversation, er
 			return e, nil
 		}
 		r, err := c.Runs.Run(ctx, now.RunID)
-		if err == nil {
+		switch {
+		case err != nil:
+			return e, ignored(err, nil)
+		case r.Events > now.Seen:
+			e.status = Processing // until its run is followed
+		default:
 			e.status = ofRun[r.Status]
 		}
-		return e, ignored(err, nil)
+		return e, nil
 	})
 }
 
@@ -150,7 +155,7 @@ func (c *Chat) followed(ctx context.Context, now Conversation) (edit, error) {
 		}
 		return edit{status: Idle, entries: []Entry{notice(now.RunID, NoticeTurnGone), state("")}, set: []change.Value{cCard.To(nil)}}, nil
 	}
-	if err != nil || r.Events <= now.Seen && ofRun[r.Status] == now.Status {
+	if err != nil || r.Events <= now.Seen && ofRun[r.Status] == now.Status { // nothing is new
 		return edit{}, err
 	}
 	from := now.Seen

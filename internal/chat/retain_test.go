@@ -27,7 +27,7 @@ func TestRetention(t *testing.T) {
 		rests, pinned := h.say(h.plain(), "One."), h.say(h.plain(), "Two.")
 		_, err := h.chat.Pin(context.Background(), h.admin, pinned.ID, true)
 		h.ok(err)
-		t.Run("V8 what rests is archived after 30 days, what waits or is pinned is not", func(t *testing.T) {
+		t.Run("V8 Y2 what rests is archived after 30 days, what waits or is pinned is not", func(t *testing.T) {
 			if done := retain(29); done != (chat.Retained{}) {
 				t.Errorf("too early: %+v", done)
 			}

@@ -194,22 +194,21 @@ func discarded(was Conversation) []Entry {
 	}
 }
 
-// putBack gives a claim back: the status is what it was before, unless the run that
-// waited was withdrawn meanwhile. Where somebody else has changed the conversation it
+// putBack gives a claim back: the status is what it was before, until a run that was
+// withdrawn meanwhile is followed. Where somebody else has changed the conversation it
 // writes nothing (RULES V3). It returns why the turn did not begin.
 func (c *Chat) putBack(ctx context.Context, was Conversation, owner string, withdrawn bool, why error) (Conversation, error) {
 	now, err := c.amend(change.Aside(ctx), was.ID, func(now Conversation) (edit, error) {
 		if now.LeaseOwner != owner {
 			return edit{}, nil
 		}
-		e := edit{status: was.Status, set: free(), entries: []Entry{state("")}}
-		if withdrawn {
-			e.status = Idle
-			e.entries = append(discarded(was), e.entries...)
-			e.set = append(e.set, cCard.To(nil))
-		}
-		return e, nil
+		return edit{status: was.Status, set: free(), entries: []Entry{state("")}}, nil
 	})
+	if err == nil && withdrawn { // its run tells what became of the card
+		if err = c.catchUp(ctx, was.ID); err == nil {
+			now, err = c.Store.Conversation(ctx, was.ID)
+		}
+	}
 	if err != nil {
 		c.Log.Warn("a claim could not be given back; it ends by itself", slog.String("conversation", was.ID.String()), slog.Any("error", err))
 		now = was
