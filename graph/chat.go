@@ -107,7 +107,7 @@ func progressEntry(e chat.Entry) model.ConversationEntry {
 func highlightEntry(e chat.Entry) model.ConversationEntry {
 	return &model.HighlightEntry{
 		Sequence: e.Sequence, Kind: conversationKinds.out(e.Kind), Status: conversationStatuses.out(e.Status), RunID: runKind.maybe(e.RunID), At: e.At,
-		Target: toReference(e.Data.Highlight),
+		Record: toReference(e.Data.Highlight),
 	}
 }
 

@@ -1854,16 +1854,16 @@ func (ec *executionContext) fieldContext_HighlightEntry_at(_ context.Context, fi
 	return graphql.NewScalarFieldContext("HighlightEntry", field, false, false, "DateTime")
 }
 
-func (ec *executionContext) _HighlightEntry_target(ctx context.Context, field graphql.CollectedField, obj *model.HighlightEntry) (ret graphql.Marshaler) {
+func (ec *executionContext) _HighlightEntry_record(ctx context.Context, field graphql.CollectedField, obj *model.HighlightEntry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_HighlightEntry_target(ctx, field)
+			return ec.fieldContext_HighlightEntry_record(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Target, nil
+			return obj.Record, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.RecordReference) graphql.Marshaler {
@@ -1873,7 +1873,7 @@ func (ec *executionContext) _HighlightEntry_target(ctx context.Context, field gr
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_HighlightEntry_target(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_HighlightEntry_record(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "HighlightEntry",
 		Field:      field,
@@ -6000,8 +6000,8 @@ func (ec *executionContext) _HighlightEntry(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "target":
-			out.Values[i] = ec._HighlightEntry_target(ctx, field, obj)
+		case "record":
+			out.Values[i] = ec._HighlightEntry_record(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -552,10 +552,10 @@ type ComplexityRoot struct {
 	HighlightEntry struct {
 		At       func(childComplexity int) int
 		Kind     func(childComplexity int) int
+		Record   func(childComplexity int) int
 		RunID    func(childComplexity int) int
 		Sequence func(childComplexity int) int
 		Status   func(childComplexity int) int
-		Target   func(childComplexity int) int
 	}
 
 	HighlightEvent struct {
@@ -3650,6 +3650,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.HighlightEntry.Kind(childComplexity), true
+	case "HighlightEntry.record":
+		if e.ComplexityRoot.HighlightEntry.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.HighlightEntry.Record(childComplexity), true
 	case "HighlightEntry.runId":
 		if e.ComplexityRoot.HighlightEntry.RunID == nil {
 			break
@@ -3668,12 +3674,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.HighlightEntry.Status(childComplexity), true
-	case "HighlightEntry.target":
-		if e.ComplexityRoot.HighlightEntry.Target == nil {
-			break
-		}
-
-		return e.ComplexityRoot.HighlightEntry.Target(childComplexity), true
 
 	case "HighlightEvent.at":
 		if e.ComplexityRoot.HighlightEvent.At == nil {
@@ -10245,7 +10245,7 @@ type HighlightEntry implements ConversationEntry {
   """When it was appended."""
   at: DateTime!
   """The record."""
-  target: RecordReference!
+  record: RecordReference!
 }
 
 """The status or a field changed."""

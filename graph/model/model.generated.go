@@ -1367,7 +1367,7 @@ type HighlightEntry struct {
 	// When it was appended.
 	At time.Time `json:"at"`
 	// The record.
-	Target *RecordReference `json:"target"`
+	Record *RecordReference `json:"record"`
 }
 
 func (HighlightEntry) IsConversationEntry() {}

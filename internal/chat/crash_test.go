@@ -86,7 +86,7 @@ func TestCrashes(t *testing.T) {
 // TestManyConversations lets random messages, answers, stops, retries and crashes meet in
 // many conversations, from one seed, and holds every one of them to what must be true.
 func TestManyConversations(t *testing.T) {
-	const seed, many, people = 20261201, 1000, 8
+	const seed, people = 20261201, 8
 	rings := &live.Hub{}
 	h := build(t, storetest.OpenAt(t, "sqlite::memory:", store.Options{Bell: rings}), rings)
 	h.chat.Lease = 200 * time.Millisecond
