@@ -33,6 +33,8 @@ type Configuration struct {
 	AllowedToolGroups string `json:"allowed_tool_groups,omitempty"`
 	// nobody decides their own run
 	RequireSecondApprover bool `json:"require_second_approver,omitempty"`
+	// whoever approves may change proposed texts first
+	AllowProposalEdits bool `json:"allow_proposal_edits,omitempty"`
 	// RULES N2
 	SnippetsInCallerSystemMessage bool `json:"snippets_in_caller_system_message,omitempty"`
 	// JSON list, in the order in which they join (RULES N5)
@@ -86,7 +88,7 @@ func (*Configuration) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case configuration.FieldRequireSecondApprover, configuration.FieldSnippetsInCallerSystemMessage:
+		case configuration.FieldRequireSecondApprover, configuration.FieldAllowProposalEdits, configuration.FieldSnippetsInCallerSystemMessage:
 			values[i] = new(sql.NullBool)
 		case configuration.FieldContextWindow, configuration.FieldMaxIterations, configuration.FieldApprovalExpiryHours, configuration.FieldMaxOutputTokens, configuration.FieldRevision, configuration.FieldArrangement:
 			values[i] = new(sql.NullInt64)
@@ -158,6 +160,12 @@ func (_m *Configuration) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field require_second_approver", values[i])
 			} else if value.Valid {
 				_m.RequireSecondApprover = value.Bool
+			}
+		case configuration.FieldAllowProposalEdits:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field allow_proposal_edits", values[i])
+			} else if value.Valid {
+				_m.AllowProposalEdits = value.Bool
 			}
 		case configuration.FieldSnippetsInCallerSystemMessage:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -286,6 +294,9 @@ func (_m *Configuration) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("require_second_approver=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RequireSecondApprover))
+	builder.WriteString(", ")
+	builder.WriteString("allow_proposal_edits=")
+	builder.WriteString(fmt.Sprintf("%v", _m.AllowProposalEdits))
 	builder.WriteString(", ")
 	builder.WriteString("snippets_in_caller_system_message=")
 	builder.WriteString(fmt.Sprintf("%v", _m.SnippetsInCallerSystemMessage))

@@ -96,6 +96,20 @@ func (_c *ConfigurationCreate) SetNillableRequireSecondApprover(v *bool) *Config
 	return _c
 }
 
+// SetAllowProposalEdits sets the "allow_proposal_edits" field.
+func (_c *ConfigurationCreate) SetAllowProposalEdits(v bool) *ConfigurationCreate {
+	_c.mutation.SetAllowProposalEdits(v)
+	return _c
+}
+
+// SetNillableAllowProposalEdits sets the "allow_proposal_edits" field if the given value is not nil.
+func (_c *ConfigurationCreate) SetNillableAllowProposalEdits(v *bool) *ConfigurationCreate {
+	if v != nil {
+		_c.SetAllowProposalEdits(*v)
+	}
+	return _c
+}
+
 // SetSnippetsInCallerSystemMessage sets the "snippets_in_caller_system_message" field.
 func (_c *ConfigurationCreate) SetSnippetsInCallerSystemMessage(v bool) *ConfigurationCreate {
 	_c.mutation.SetSnippetsInCallerSystemMessage(v)
@@ -300,6 +314,10 @@ func (_c *ConfigurationCreate) defaults() {
 		v := configuration.DefaultRequireSecondApprover
 		_c.mutation.SetRequireSecondApprover(v)
 	}
+	if _, ok := _c.mutation.AllowProposalEdits(); !ok {
+		v := configuration.DefaultAllowProposalEdits
+		_c.mutation.SetAllowProposalEdits(v)
+	}
 	if _, ok := _c.mutation.SnippetsInCallerSystemMessage(); !ok {
 		v := configuration.DefaultSnippetsInCallerSystemMessage
 		_c.mutation.SetSnippetsInCallerSystemMessage(v)
@@ -345,6 +363,9 @@ func (_c *ConfigurationCreate) check() error {
 	}
 	if _, ok := _c.mutation.RequireSecondApprover(); !ok {
 		return &ValidationError{Name: "require_second_approver", err: errors.New(`ent: missing required field "Configuration.require_second_approver"`)}
+	}
+	if _, ok := _c.mutation.AllowProposalEdits(); !ok {
+		return &ValidationError{Name: "allow_proposal_edits", err: errors.New(`ent: missing required field "Configuration.allow_proposal_edits"`)}
 	}
 	if _, ok := _c.mutation.SnippetsInCallerSystemMessage(); !ok {
 		return &ValidationError{Name: "snippets_in_caller_system_message", err: errors.New(`ent: missing required field "Configuration.snippets_in_caller_system_message"`)}
@@ -428,6 +449,10 @@ func (_c *ConfigurationCreate) createSpec() (*Configuration, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.RequireSecondApprover(); ok {
 		_spec.SetField(configuration.FieldRequireSecondApprover, field.TypeBool, value)
 		_node.RequireSecondApprover = value
+	}
+	if value, ok := _c.mutation.AllowProposalEdits(); ok {
+		_spec.SetField(configuration.FieldAllowProposalEdits, field.TypeBool, value)
+		_node.AllowProposalEdits = value
 	}
 	if value, ok := _c.mutation.SnippetsInCallerSystemMessage(); ok {
 		_spec.SetField(configuration.FieldSnippetsInCallerSystemMessage, field.TypeBool, value)

@@ -141,6 +141,20 @@ func (_u *ConfigurationUpdate) SetNillableRequireSecondApprover(v *bool) *Config
 	return _u
 }
 
+// SetAllowProposalEdits sets the "allow_proposal_edits" field.
+func (_u *ConfigurationUpdate) SetAllowProposalEdits(v bool) *ConfigurationUpdate {
+	_u.mutation.SetAllowProposalEdits(v)
+	return _u
+}
+
+// SetNillableAllowProposalEdits sets the "allow_proposal_edits" field if the given value is not nil.
+func (_u *ConfigurationUpdate) SetNillableAllowProposalEdits(v *bool) *ConfigurationUpdate {
+	if v != nil {
+		_u.SetAllowProposalEdits(*v)
+	}
+	return _u
+}
+
 // SetSnippetsInCallerSystemMessage sets the "snippets_in_caller_system_message" field.
 func (_u *ConfigurationUpdate) SetSnippetsInCallerSystemMessage(v bool) *ConfigurationUpdate {
 	_u.mutation.SetSnippetsInCallerSystemMessage(v)
@@ -441,6 +455,9 @@ func (_u *ConfigurationUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	if value, ok := _u.mutation.RequireSecondApprover(); ok {
 		_spec.SetField(configuration.FieldRequireSecondApprover, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.AllowProposalEdits(); ok {
+		_spec.SetField(configuration.FieldAllowProposalEdits, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.SnippetsInCallerSystemMessage(); ok {
 		_spec.SetField(configuration.FieldSnippetsInCallerSystemMessage, field.TypeBool, value)
 	}
@@ -657,6 +674,20 @@ func (_u *ConfigurationUpdateOne) SetRequireSecondApprover(v bool) *Configuratio
 func (_u *ConfigurationUpdateOne) SetNillableRequireSecondApprover(v *bool) *ConfigurationUpdateOne {
 	if v != nil {
 		_u.SetRequireSecondApprover(*v)
+	}
+	return _u
+}
+
+// SetAllowProposalEdits sets the "allow_proposal_edits" field.
+func (_u *ConfigurationUpdateOne) SetAllowProposalEdits(v bool) *ConfigurationUpdateOne {
+	_u.mutation.SetAllowProposalEdits(v)
+	return _u
+}
+
+// SetNillableAllowProposalEdits sets the "allow_proposal_edits" field if the given value is not nil.
+func (_u *ConfigurationUpdateOne) SetNillableAllowProposalEdits(v *bool) *ConfigurationUpdateOne {
+	if v != nil {
+		_u.SetAllowProposalEdits(*v)
 	}
 	return _u
 }
@@ -990,6 +1021,9 @@ func (_u *ConfigurationUpdateOne) sqlSave(ctx context.Context) (_node *Configura
 	}
 	if value, ok := _u.mutation.RequireSecondApprover(); ok {
 		_spec.SetField(configuration.FieldRequireSecondApprover, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.AllowProposalEdits(); ok {
+		_spec.SetField(configuration.FieldAllowProposalEdits, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.SnippetsInCallerSystemMessage(); ok {
 		_spec.SetField(configuration.FieldSnippetsInCallerSystemMessage, field.TypeBool, value)

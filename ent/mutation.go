@@ -5285,6 +5285,7 @@ type ConfigurationMutation struct {
 	system_prompt                     *string
 	allowed_tool_groups               *string
 	require_second_approver           *bool
+	allow_proposal_edits              *bool
 	snippets_in_caller_system_message *bool
 	snippet_ids                       *string
 	max_iterations                    *int
@@ -5696,6 +5697,42 @@ func (m *ConfigurationMutation) OldRequireSecondApprover(ctx context.Context) (v
 // ResetRequireSecondApprover resets all changes to the "require_second_approver" field.
 func (m *ConfigurationMutation) ResetRequireSecondApprover() {
 	m.require_second_approver = nil
+}
+
+// SetAllowProposalEdits sets the "allow_proposal_edits" field.
+func (m *ConfigurationMutation) SetAllowProposalEdits(b bool) {
+	m.allow_proposal_edits = &b
+}
+
+// AllowProposalEdits returns the value of the "allow_proposal_edits" field in the mutation.
+func (m *ConfigurationMutation) AllowProposalEdits() (r bool, exists bool) {
+	v := m.allow_proposal_edits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAllowProposalEdits returns the old "allow_proposal_edits" field's value of the Configuration entity.
+// If the Configuration object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfigurationMutation) OldAllowProposalEdits(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAllowProposalEdits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAllowProposalEdits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAllowProposalEdits: %w", err)
+	}
+	return oldValue.AllowProposalEdits, nil
+}
+
+// ResetAllowProposalEdits resets all changes to the "allow_proposal_edits" field.
+func (m *ConfigurationMutation) ResetAllowProposalEdits() {
+	m.allow_proposal_edits = nil
 }
 
 // SetSnippetsInCallerSystemMessage sets the "snippets_in_caller_system_message" field.
@@ -6307,7 +6344,7 @@ func (m *ConfigurationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ConfigurationMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 19)
 	if m.name != nil {
 		fields = append(fields, configuration.FieldName)
 	}
@@ -6328,6 +6365,9 @@ func (m *ConfigurationMutation) Fields() []string {
 	}
 	if m.require_second_approver != nil {
 		fields = append(fields, configuration.FieldRequireSecondApprover)
+	}
+	if m.allow_proposal_edits != nil {
+		fields = append(fields, configuration.FieldAllowProposalEdits)
 	}
 	if m.snippets_in_caller_system_message != nil {
 		fields = append(fields, configuration.FieldSnippetsInCallerSystemMessage)
@@ -6384,6 +6424,8 @@ func (m *ConfigurationMutation) Field(name string) (ent.Value, bool) {
 		return m.AllowedToolGroups()
 	case configuration.FieldRequireSecondApprover:
 		return m.RequireSecondApprover()
+	case configuration.FieldAllowProposalEdits:
+		return m.AllowProposalEdits()
 	case configuration.FieldSnippetsInCallerSystemMessage:
 		return m.SnippetsInCallerSystemMessage()
 	case configuration.FieldSnippetIds:
@@ -6429,6 +6471,8 @@ func (m *ConfigurationMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldAllowedToolGroups(ctx)
 	case configuration.FieldRequireSecondApprover:
 		return m.OldRequireSecondApprover(ctx)
+	case configuration.FieldAllowProposalEdits:
+		return m.OldAllowProposalEdits(ctx)
 	case configuration.FieldSnippetsInCallerSystemMessage:
 		return m.OldSnippetsInCallerSystemMessage(ctx)
 	case configuration.FieldSnippetIds:
@@ -6508,6 +6552,13 @@ func (m *ConfigurationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRequireSecondApprover(v)
+		return nil
+	case configuration.FieldAllowProposalEdits:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAllowProposalEdits(v)
 		return nil
 	case configuration.FieldSnippetsInCallerSystemMessage:
 		v, ok := value.(bool)
@@ -6763,6 +6814,9 @@ func (m *ConfigurationMutation) ResetField(name string) error {
 		return nil
 	case configuration.FieldRequireSecondApprover:
 		m.ResetRequireSecondApprover()
+		return nil
+	case configuration.FieldAllowProposalEdits:
+		m.ResetAllowProposalEdits()
 		return nil
 	case configuration.FieldSnippetsInCallerSystemMessage:
 		m.ResetSnippetsInCallerSystemMessage()

@@ -80,28 +80,32 @@ func init() {
 	configurationDescRequireSecondApprover := configurationFields[7].Descriptor()
 	// configuration.DefaultRequireSecondApprover holds the default value on creation for the require_second_approver field.
 	configuration.DefaultRequireSecondApprover = configurationDescRequireSecondApprover.Default.(bool)
+	// configurationDescAllowProposalEdits is the schema descriptor for allow_proposal_edits field.
+	configurationDescAllowProposalEdits := configurationFields[8].Descriptor()
+	// configuration.DefaultAllowProposalEdits holds the default value on creation for the allow_proposal_edits field.
+	configuration.DefaultAllowProposalEdits = configurationDescAllowProposalEdits.Default.(bool)
 	// configurationDescSnippetsInCallerSystemMessage is the schema descriptor for snippets_in_caller_system_message field.
-	configurationDescSnippetsInCallerSystemMessage := configurationFields[8].Descriptor()
+	configurationDescSnippetsInCallerSystemMessage := configurationFields[9].Descriptor()
 	// configuration.DefaultSnippetsInCallerSystemMessage holds the default value on creation for the snippets_in_caller_system_message field.
 	configuration.DefaultSnippetsInCallerSystemMessage = configurationDescSnippetsInCallerSystemMessage.Default.(bool)
 	// configurationDescMaxIterations is the schema descriptor for max_iterations field.
-	configurationDescMaxIterations := configurationFields[10].Descriptor()
+	configurationDescMaxIterations := configurationFields[11].Descriptor()
 	// configuration.DefaultMaxIterations holds the default value on creation for the max_iterations field.
 	configuration.DefaultMaxIterations = configurationDescMaxIterations.Default.(int)
 	// configurationDescApprovalExpiryHours is the schema descriptor for approval_expiry_hours field.
-	configurationDescApprovalExpiryHours := configurationFields[11].Descriptor()
+	configurationDescApprovalExpiryHours := configurationFields[12].Descriptor()
 	// configuration.DefaultApprovalExpiryHours holds the default value on creation for the approval_expiry_hours field.
 	configuration.DefaultApprovalExpiryHours = configurationDescApprovalExpiryHours.Default.(int)
 	// configurationDescMaxOutputTokens is the schema descriptor for max_output_tokens field.
-	configurationDescMaxOutputTokens := configurationFields[13].Descriptor()
+	configurationDescMaxOutputTokens := configurationFields[14].Descriptor()
 	// configuration.DefaultMaxOutputTokens holds the default value on creation for the max_output_tokens field.
 	configuration.DefaultMaxOutputTokens = configurationDescMaxOutputTokens.Default.(int)
 	// configurationDescRevision is the schema descriptor for revision field.
-	configurationDescRevision := configurationFields[16].Descriptor()
+	configurationDescRevision := configurationFields[17].Descriptor()
 	// configuration.DefaultRevision holds the default value on creation for the revision field.
 	configuration.DefaultRevision = configurationDescRevision.Default.(int)
 	// configurationDescArrangement is the schema descriptor for arrangement field.
-	configurationDescArrangement := configurationFields[17].Descriptor()
+	configurationDescArrangement := configurationFields[18].Descriptor()
 	// configuration.DefaultArrangement holds the default value on creation for the arrangement field.
 	configuration.DefaultArrangement = configurationDescArrangement.Default.(int)
 	contentrecordFields := schema.ContentRecord{}.Fields()

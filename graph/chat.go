@@ -75,14 +75,14 @@ func answerEntry(e chat.Entry) model.ConversationEntry {
 func cardEntry(e chat.Entry) model.ConversationEntry {
 	return &model.CardEntry{
 		Sequence: e.Sequence, Kind: conversationKinds.out(e.Kind), Status: conversationStatuses.out(e.Status), RunID: runKind.maybe(e.RunID), At: e.At,
-		TurnDigest: e.Data.Turn, IsProcess: e.Data.Process, Tool: e.Data.Tool, Target: toTarget(e.Data.Target),
+		TurnDigest: e.Data.Turn, IsProcess: e.Data.Process, Tool: e.Data.Tool, Target: toTarget(e.Data.Target), Edited: e.Data.Edited,
 	}
 }
 
 func outcomeEntry(e chat.Entry) model.ConversationEntry {
 	return &model.OutcomeEntry{
 		Sequence: e.Sequence, Kind: conversationKinds.out(e.Kind), Status: conversationStatuses.out(e.Status), RunID: runKind.maybe(e.RunID), At: e.At,
-		TurnDigest: e.Data.Turn, Outcome: cardOutcomes.out(chat.Outcome(e.Data.Code)), Tool: e.Data.Tool, Target: toTarget(e.Data.Target),
+		TurnDigest: e.Data.Turn, Outcome: cardOutcomes.out(chat.Outcome(e.Data.Code)), Tool: e.Data.Tool, Target: toTarget(e.Data.Target), Edited: e.Data.Edited,
 		Args: append([]string{}, e.Data.Args...), Text: e.Data.Line,
 	}
 }

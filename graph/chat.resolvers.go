@@ -112,6 +112,19 @@ func (r *mutationResolver) DecideProposal(ctx context.Context, input model.Decid
 	return &model.DecideProposalPayload{Conversation: conversation, Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
+func (r *mutationResolver) EditProposal(ctx context.Context, input model.EditProposalInput) (*model.EditProposalPayload, error) {
+	id, err := conversationKind.row(input.ConversationID)
+	if err != nil {
+		return nil, err
+	}
+	now, err := r.Chat.EditProposal(ctx, caller(ctx), chat.Edit{Conversation: id, TurnDigest: input.TurnDigest, Texts: editedTexts(input.Texts)})
+	conversation, refusal, err := r.conversed(ctx, now, err, true)
+	if err != nil {
+		return nil, err
+	}
+	return &model.EditProposalPayload{Conversation: conversation, Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
 func (r *mutationResolver) AnswerQuestion(ctx context.Context, input model.AnswerQuestionInput) (*model.AnswerQuestionPayload, error) {
 	id, err := conversationKind.row(input.ConversationID)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func toConfiguration(c library.Configuration) *model.Configuration {
 	return &model.Configuration{
 		ID: configurationKind.id(c.ID), Name: c.Name, Model: c.Model, ContextWindow: positive(c.ContextWindow), SystemPrompt: c.SystemPrompt,
-		AllowedToolGroups: fromGroups(c.AllowedToolGroups), RequireSecondApprover: c.RequireSecondApprover, SnippetIds: snippetKind.ids(c.SnippetIDs),
+		AllowedToolGroups: fromGroups(c.AllowedToolGroups), RequireSecondApprover: c.RequireSecondApprover, AllowProposalEdits: c.AllowProposalEdits, SnippetIds: snippetKind.ids(c.SnippetIDs),
 		SnippetsInCallerSystemMessage: c.SnippetsInCallerSystemPrompt, MaxIterations: positive(c.MaxIterations),
 		AllowedUserIds: userKind.ids(c.AllowedUserIDs), Revision: c.Revision, CreatedAt: c.CreatedAt, Domain: c,
 		MaxOutputTokens: positive(c.MaxOutputTokens), Price: toPrice(c.Price), Fallbacks: toFallbacks(c.Fallbacks),
@@ -67,7 +67,7 @@ func configurationUpdate(in model.UpdateConfigurationInput) (library.Configurati
 	}
 	out := library.ConfigurationUpdate{
 		ID: id, Revision: in.Revision, Name: in.Name, ProviderID: provider, Model: in.Model, SystemPrompt: in.SystemPrompt,
-		RequireSecondApprover: in.RequireSecondApprover, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemMessage,
+		RequireSecondApprover: in.RequireSecondApprover, AllowProposalEdits: in.AllowProposalEdits, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemMessage,
 		ContextWindow: orZero(in.ContextWindow.ValueOK()), MaxIterations: orZero(in.MaxIterations.ValueOK()),
 		ApprovalExpiryHours: orZero(in.ApprovalExpiryHours.ValueOK()),
 	}

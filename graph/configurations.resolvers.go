@@ -44,7 +44,7 @@ func (r *mutationResolver) CreateConfiguration(ctx context.Context, input model.
 	}
 	made, err := r.Library.CreateConfiguration(ctx, caller(ctx), library.NewConfiguration{
 		Name: input.Name, ProviderID: provider, Model: input.Model, ContextWindow: number(input.ContextWindow), SystemPrompt: input.SystemPrompt,
-		AllowedToolGroups: toGroups(input.AllowedToolGroups), RequireSecondApprover: input.RequireSecondApprover,
+		AllowedToolGroups: toGroups(input.AllowedToolGroups), RequireSecondApprover: input.RequireSecondApprover, AllowProposalEdits: input.AllowProposalEdits,
 		SnippetIDs: snippets, SnippetsInCallerSystemPrompt: input.SnippetsInCallerSystemMessage, MaxIterations: number(input.MaxIterations), AllowedUserIDs: users,
 		MaxOutputTokens: number(input.MaxOutputTokens), Price: fromPrice(input.Price), Fallbacks: fallbacks,
 		ApprovalExpiryHours: number(input.ApprovalExpiryHours),

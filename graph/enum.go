@@ -115,7 +115,7 @@ var (
 		run.NoticePinDetached, run.NoticePinConfiguration, run.NoticeProcessEnded, run.NoticeRequeued, run.NoticeAnswerVoid,
 		run.NoticeApprovalExpired, run.NoticeToolChanged, run.NoticeNoChangeMade,
 		run.NoticeCatalogueCut, run.NoticeSectionLeftOut)
-	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventDecision,
+	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventEdited, run.EventDecision,
 		run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled)
 	conversationStatuses = mapping[model.ConversationStatus](chat.Idle, chat.Queued, chat.Processing, chat.AwaitingApproval, chat.AwaitingInput, chat.Failed)
 	conversationKinds    = mapping[model.ConversationEntryKind](chat.KindMessage, chat.KindAnswer, chat.KindProposal, chat.KindQuestion, chat.KindOutcome,

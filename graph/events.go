@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"encoding/json"
+
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/graph/model"
@@ -26,6 +28,7 @@ var eventTypes = map[run.EventKind]func(run.Event) model.RunEvent{
 	run.EventToolCall:  toolCallEvent,
 	run.EventWrite:     writeEvent,
 	run.EventSuspended: suspendedEvent,
+	run.EventEdited:    editedEvent,
 	run.EventDecision:  decisionEvent,
 	run.EventInput:     inputEvent,
 	run.EventProgress:  progressEvent,
@@ -54,8 +57,16 @@ func toolCallEvent(e run.Event) model.RunEvent {
 	return &model.ToolCallEvent{
 		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Tool: e.Data.Tool, Call: e.Data.Call, IsError: e.Data.IsError, Token: given(e.Data.Token), Bytes: e.Data.Bytes,
-		Arguments: words(e).Arguments, Result: given(words(e).Result),
+		Arguments: words(e).Arguments, Result: given(words(e).Result), Edited: e.Data.Edited, ProposedArguments: firstProposed(e),
 	}
+}
+
+// firstProposed is what a model proposed that a person changed.
+func firstProposed(e run.Event) json.RawMessage {
+	if proposed := words(e).Proposed; len(proposed) > 0 {
+		return proposed[0].Arguments
+	}
+	return nil
 }
 
 func writeEvent(e run.Event) model.RunEvent {
@@ -72,6 +83,13 @@ func suspendedEvent(e run.Event) model.RunEvent {
 		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
 		Status: runStatuses.out(run.Status(e.Data.Status)), Calls: e.Data.Calls, TurnDigest: given(e.Data.TurnDigest),
 		Proposed: toEventProposals(words(e).Proposed),
+	}
+}
+
+func editedEvent(e run.Event) model.RunEvent {
+	return &model.EditedEvent{
+		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
+		EditedBy: decider(e), TurnDigest: given(e.Data.TurnDigest), Places: append([]string{}, e.Data.Args...),
 	}
 }
 

@@ -34,6 +34,7 @@ type Agent interface {
 	RunTask(ctx context.Context, by actor.Actor, request agent.TaskRequest) (agent.Run, error)
 	Wait(ctx context.Context, id uuid.UUID) (agent.Run, error)
 	Decide(ctx context.Context, by actor.Actor, decision agent.Decision) (agent.Run, error)
+	EditProposal(ctx context.Context, by actor.Actor, edit agent.Edit) (agent.Run, error)
 	SubmitInput(ctx context.Context, by actor.Actor, input agent.Input) (agent.Run, error)
 	Cancel(ctx context.Context, by actor.Actor, id uuid.UUID) (bool, error)
 	CancelIfWaiting(ctx context.Context, by actor.Actor, id uuid.UUID) (won bool, status run.Status, err error)

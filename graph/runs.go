@@ -171,12 +171,26 @@ func toPendingDecision(c *agent.Card) *model.PendingDecision {
 }
 
 func toPendingCall(c agent.CardCall) *model.PendingCall {
-	out := &model.PendingCall{Index: c.Index, Tool: c.Tool, Arguments: c.Arguments}
+	out := &model.PendingCall{
+		Index: c.Index, Tool: c.Tool, Arguments: c.Arguments, Edited: c.Edited, ProposedArguments: c.Proposed,
+		Texts: make([]*model.ProposedText, len(c.Texts)),
+	}
+	for i, t := range c.Texts {
+		out.Texts[i] = &model.ProposedText{Pointer: t.Pointer, Text: t.Text}
+	}
 	if c.Arguments != nil { // without them the viewer may not read what the call is about
 		out.Preview = &model.CallPreview{Lines: append([]string{}, c.Lines...), Failed: c.Failed, Stale: c.Stale}
 	}
 	if t := c.Target; t != nil {
 		out.Target = &model.CallTarget{Table: t.Table, ID: t.ID, Fields: append([]string{}, t.Fields...)}
+	}
+	return out
+}
+
+func editedTexts(in []*model.EditedTextInput) []agent.EditedText {
+	out := make([]agent.EditedText, len(in))
+	for i, t := range in {
+		out[i] = agent.EditedText{Call: t.Call, Text: tool.Text{Pointer: t.Pointer, Text: t.Text}}
 	}
 	return out
 }

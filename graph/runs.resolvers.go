@@ -49,6 +49,19 @@ func (r *mutationResolver) DecideRun(ctx context.Context, input model.DecideRunI
 	return &model.DecideRunPayload{Run: unless(refusal, toRun, settled), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
+func (r *mutationResolver) EditRunProposal(ctx context.Context, input model.EditRunProposalInput) (*model.EditRunProposalPayload, error) {
+	id, err := runKind.row(input.RunID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.Agent.EditProposal(ctx, caller(ctx), agent.Edit{Run: id, TurnDigest: input.TurnDigest, Texts: editedTexts(input.Texts)})
+	refusal, err := asData(err)
+	if err != nil {
+		return nil, err
+	}
+	return &model.EditRunProposalPayload{Run: unless(refusal, toRun, changed), Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
+}
+
 func (r *mutationResolver) SubmitRunInput(ctx context.Context, input model.SubmitRunInputInput) (*model.SubmitRunInputPayload, error) {
 	id, err := runKind.row(input.RunID)
 	if err != nil {

@@ -130,6 +130,10 @@ var repetitions = []row{
 	{mutation: "decideRun", input: (*repetition).decision, keep: map[string][]any{"decided": {"run", "id"}}},
 	{mutation: "decideRun", input: (*repetition).lateDecision, refused: "ALREADY_DECIDED"},
 	starts("asking", "question"),
+	mutate("updateConfiguration", map[string]string{"configurationId": "configuration writing"}, object{"allowProposalEdits": true}),
+	starts("writing", "draft"),
+	{mutation: "editRunProposal", input: (*repetition).rewording},
+	{mutation: "editRunProposal", input: (*repetition).lateRewording, refused: "STALE_TURN"},
 	{mutation: "submitRunInput", input: (*repetition).answer},
 	starts("writing", "cancelled"), mutate("cancelRun", map[string]string{"runId": "cancelled"}, nil),
 	starts("writing", "withdrawn"), mutate("cancelRunIfWaiting", map[string]string{"runId": "withdrawn"}, nil),
@@ -145,6 +149,7 @@ var repetitions = []row{
 	{mutation: "retryTurn", input: with(map[string]string{"conversationId": "talk"}, nil), refused: "NOTHING_TO_RETRY", quiet: true},
 	{mutation: "setConversationConfiguration", input: with(map[string]string{"conversationId": "talk", "configurationId": "configuration writing"}, nil), quiet: true},
 	mutate("sendMessage", map[string]string{"conversationId": "talk"}, object{"text": "Open."}),
+	{mutation: "editProposal", input: (*repetition).chatRewording},
 	{mutation: "decideProposal", input: (*repetition).proposal},
 	{mutation: "setConversationConfiguration", input: with(map[string]string{"conversationId": "talk", "configurationId": "configuration asking"}, nil), quiet: true},
 	mutate("sendMessage", map[string]string{"conversationId": "talk"}, object{"text": "Which?"}),
@@ -191,6 +196,22 @@ func (w *repetition) decision() object {
 
 func (w *repetition) lateDecision() object {
 	return object{"runId": w.kept["proposal"], "turnDigest": w.kept["turn"], "decision": "DENY"}
+}
+
+func (w *repetition) rewording() object {
+	w.kept["first turn"] = at(w.site.t, w.card("draft"), "pendingDecision", "turnDigest")
+	return w.lateRewording()
+}
+
+func (w *repetition) lateRewording() object {
+	return object{"runId": w.kept["draft"], "turnDigest": w.kept["first turn"], "texts": []any{object{"pointer": "/fields/text", "text": "We are closed."}}}
+}
+
+func (w *repetition) chatRewording() object {
+	return object{
+		"conversationId": w.kept["talk"], "turnDigest": at(w.site.t, w.talk("pendingDecision"), "turnDigest"),
+		"texts": []any{object{"pointer": "/fields/text", "text": "We may be open."}},
+	}
 }
 
 func (w *repetition) answer() object {

@@ -26,6 +26,8 @@ const (
 	FieldAllowedToolGroups = "allowed_tool_groups"
 	// FieldRequireSecondApprover holds the string denoting the require_second_approver field in the database.
 	FieldRequireSecondApprover = "require_second_approver"
+	// FieldAllowProposalEdits holds the string denoting the allow_proposal_edits field in the database.
+	FieldAllowProposalEdits = "allow_proposal_edits"
 	// FieldSnippetsInCallerSystemMessage holds the string denoting the snippets_in_caller_system_message field in the database.
 	FieldSnippetsInCallerSystemMessage = "snippets_in_caller_system_message"
 	// FieldSnippetIds holds the string denoting the snippet_ids field in the database.
@@ -71,6 +73,7 @@ var Columns = []string{
 	FieldSystemPrompt,
 	FieldAllowedToolGroups,
 	FieldRequireSecondApprover,
+	FieldAllowProposalEdits,
 	FieldSnippetsInCallerSystemMessage,
 	FieldSnippetIds,
 	FieldMaxIterations,
@@ -101,6 +104,8 @@ var (
 	DefaultSystemPrompt string
 	// DefaultRequireSecondApprover holds the default value on creation for the "require_second_approver" field.
 	DefaultRequireSecondApprover bool
+	// DefaultAllowProposalEdits holds the default value on creation for the "allow_proposal_edits" field.
+	DefaultAllowProposalEdits bool
 	// DefaultSnippetsInCallerSystemMessage holds the default value on creation for the "snippets_in_caller_system_message" field.
 	DefaultSnippetsInCallerSystemMessage bool
 	// DefaultMaxIterations holds the default value on creation for the "max_iterations" field.
@@ -156,6 +161,11 @@ func ByAllowedToolGroups(opts ...sql.OrderTermOption) OrderOption {
 // ByRequireSecondApprover orders the results by the require_second_approver field.
 func ByRequireSecondApprover(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRequireSecondApprover, opts...).ToFunc()
+}
+
+// ByAllowProposalEdits orders the results by the allow_proposal_edits field.
+func ByAllowProposalEdits(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAllowProposalEdits, opts...).ToFunc()
 }
 
 // BySnippetsInCallerSystemMessage orders the results by the snippets_in_caller_system_message field.

@@ -91,6 +91,11 @@ func RequireSecondApprover(v bool) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldRequireSecondApprover, v))
 }
 
+// AllowProposalEdits applies equality check predicate on the "allow_proposal_edits" field. It's identical to AllowProposalEditsEQ.
+func AllowProposalEdits(v bool) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldAllowProposalEdits, v))
+}
+
 // SnippetsInCallerSystemMessage applies equality check predicate on the "snippets_in_caller_system_message" field. It's identical to SnippetsInCallerSystemMessageEQ.
 func SnippetsInCallerSystemMessage(v bool) predicate.Configuration {
 	return predicate.Configuration(sql.FieldEQ(FieldSnippetsInCallerSystemMessage, v))
@@ -484,6 +489,16 @@ func RequireSecondApproverEQ(v bool) predicate.Configuration {
 // RequireSecondApproverNEQ applies the NEQ predicate on the "require_second_approver" field.
 func RequireSecondApproverNEQ(v bool) predicate.Configuration {
 	return predicate.Configuration(sql.FieldNEQ(FieldRequireSecondApprover, v))
+}
+
+// AllowProposalEditsEQ applies the EQ predicate on the "allow_proposal_edits" field.
+func AllowProposalEditsEQ(v bool) predicate.Configuration {
+	return predicate.Configuration(sql.FieldEQ(FieldAllowProposalEdits, v))
+}
+
+// AllowProposalEditsNEQ applies the NEQ predicate on the "allow_proposal_edits" field.
+func AllowProposalEditsNEQ(v bool) predicate.Configuration {
+	return predicate.Configuration(sql.FieldNEQ(FieldAllowProposalEdits, v))
 }
 
 // SnippetsInCallerSystemMessageEQ applies the EQ predicate on the "snippets_in_caller_system_message" field.

@@ -250,6 +250,7 @@ var (
 		{Name: "system_prompt", Type: field.TypeString, Size: 2147483647, Default: ""},
 		{Name: "allowed_tool_groups", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "require_second_approver", Type: field.TypeBool, Default: false},
+		{Name: "allow_proposal_edits", Type: field.TypeBool, Default: false},
 		{Name: "snippets_in_caller_system_message", Type: field.TypeBool, Default: false},
 		{Name: "snippet_ids", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "max_iterations", Type: field.TypeInt, Default: 0},
@@ -271,7 +272,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "configurations_providers_provider",
-				Columns:    []*schema.Column{ConfigurationsColumns[18]},
+				Columns:    []*schema.Column{ConfigurationsColumns[19]},
 				RefColumns: []*schema.Column{ProvidersColumns[0]},
 				OnDelete:   schema.Restrict,
 			},
@@ -280,7 +281,7 @@ var (
 			{
 				Name:    "configuration_provider_id",
 				Unique:  false,
-				Columns: []*schema.Column{ConfigurationsColumns[18]},
+				Columns: []*schema.Column{ConfigurationsColumns[19]},
 			},
 		},
 	}
@@ -1305,7 +1306,7 @@ func init() {
 		Table: "audit_entries",
 	}
 	AuditEntriesTable.Annotation.Checks = map[string]string{
-		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'RUN_REQUEUED', 'MCP_SERVER_IMPORTED', 'MCP_SERVER_DELETED', 'MCP_TOOL_REVIEWED', 'MCP_TOOL_REVIEW_REFUSED', 'MCP_TOOL_CHANGED')",
+		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'PROPOSAL_EDITED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'RUN_REQUEUED', 'MCP_SERVER_IMPORTED', 'MCP_SERVER_DELETED', 'MCP_TOOL_REVIEWED', 'MCP_TOOL_REVIEW_REFUSED', 'MCP_TOOL_CHANGED')",
 		"audit_entries_index": "\"index\" >= 0",
 	}
 	AuditHeadTable.Annotation = &entsql.Annotation{
@@ -1451,7 +1452,7 @@ func init() {
 		Table: "run_events",
 	}
 	RunEventsTable.Annotation.Checks = map[string]string{
-		"run_events_kind":     "kind IN ('STARTED', 'MODEL_CALL', 'TOOL_CALL', 'WRITE', 'SUSPENDED', 'DECISION', 'INPUT', 'PROGRESS', 'HIGHLIGHT', 'NOTICE', 'SETTLED')",
+		"run_events_kind":     "kind IN ('STARTED', 'MODEL_CALL', 'TOOL_CALL', 'WRITE', 'SUSPENDED', 'EDITED', 'DECISION', 'INPUT', 'PROGRESS', 'HIGHLIGHT', 'NOTICE', 'SETTLED')",
 		"run_events_sequence": "\"sequence\" >= 0",
 	}
 	RunTextsTable.Annotation = &entsql.Annotation{

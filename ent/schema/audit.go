@@ -54,7 +54,7 @@ func (AuditEntry) Annotations() []schema.Annotation {
 			audit.SkillDetached, audit.SkillMoved, audit.VersionApproved, audit.VersionApprovalRefused,
 			audit.VersionRevoked, audit.IntegrityFailed, audit.SourceCreated, audit.SourceUpdated,
 			audit.SourceDeleted, audit.SourceTrustChanged, audit.RunStarted, audit.RunRefused, audit.RunDecided,
-			audit.RunDecisionRefused, audit.RunEnded, audit.ToolDenied, audit.WriteExecuted, audit.UnapprovedWrite,
+			audit.RunDecisionRefused, audit.ProposalEdited, audit.RunEnded, audit.ToolDenied, audit.WriteExecuted, audit.UnapprovedWrite,
 			audit.TokenCreated, audit.TokenRevoked, audit.GrantChanged, audit.SettingChanged, audit.SnippetMarked,
 			audit.SnippetMarkRefused, audit.ProcessEnded, audit.InjectionBlocked, audit.AdoptionFailed,
 			audit.UserCreated, audit.ProviderCreated, audit.ProviderUpdated, audit.ConfigurationCreated,

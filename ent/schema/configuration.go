@@ -48,6 +48,7 @@ func (Configuration) Fields() []ent.Field {
 		text("system_prompt", ""),
 		maybe("allowed_tool_groups", "JSON list; null allows all groups"),
 		flag("require_second_approver", "nobody decides their own run"),
+		flag("allow_proposal_edits", "whoever approves may change proposed texts first"),
 		flag("snippets_in_caller_system_message", "RULES N2"),
 		maybe("snippet_ids", "JSON list, in the order in which they join (RULES N5)"),
 		number("max_iterations", "0 leaves it to the settings"),

@@ -150,7 +150,7 @@ func (RunEvent) Indexes() []ent.Index {
 func (RunEvent) Annotations() []schema.Annotation {
 	return table("run_events",
 		enum("kind", run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended,
-			run.EventDecision, run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled),
+			run.EventEdited, run.EventDecision, run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled),
 		notNegative("sequence"),
 	)
 }

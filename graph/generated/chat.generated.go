@@ -673,6 +673,29 @@ func (ec *executionContext) fieldContext_CardEntry_target(_ context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _CardEntry_edited(ctx context.Context, field graphql.CollectedField, obj *model.CardEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CardEntry_edited(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edited, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CardEntry_edited(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CardEntry", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _Conversation_id(ctx context.Context, field graphql.CollectedField, obj *model.Conversation) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1737,6 +1760,93 @@ func (ec *executionContext) _EditMessagePayload_clientMutationId(ctx context.Con
 }
 func (ec *executionContext) fieldContext_EditMessagePayload_clientMutationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EditMessagePayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _EditProposalPayload_conversation(ctx context.Context, field graphql.CollectedField, obj *model.EditProposalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditProposalPayload_conversation(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Conversation, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Conversation) graphql.Marshaler {
+			return ec.marshalOConversation2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐConversation(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditProposalPayload_conversation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EditProposalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Conversation(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EditProposalPayload_refusal(ctx context.Context, field graphql.CollectedField, obj *model.EditProposalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditProposalPayload_refusal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refusal, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Refusal) graphql.Marshaler {
+			return ec.marshalORefusal2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusal(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditProposalPayload_refusal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EditProposalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EditProposalPayload_clientMutationId(ctx context.Context, field graphql.CollectedField, obj *model.EditProposalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditProposalPayload_clientMutationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClientMutationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditProposalPayload_clientMutationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditProposalPayload", field, false, false, "String")
 }
 
 func (ec *executionContext) _HighlightEntry_sequence(ctx context.Context, field graphql.CollectedField, obj *model.HighlightEntry) (ret graphql.Marshaler) {
@@ -2986,6 +3096,29 @@ func (ec *executionContext) fieldContext_OutcomeEntry_target(_ context.Context, 
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _OutcomeEntry_edited(ctx context.Context, field graphql.CollectedField, obj *model.OutcomeEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OutcomeEntry_edited(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edited, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OutcomeEntry_edited(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OutcomeEntry", field, false, false, "Boolean")
 }
 
 func (ec *executionContext) _OutcomeEntry_args(ctx context.Context, field graphql.CollectedField, obj *model.OutcomeEntry) (ret graphql.Marshaler) {
@@ -4568,6 +4701,76 @@ func UnmarshalEditMessageInput(ctx context.Context, raw any) (model.EditMessageI
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputEditProposalInput(ctx context.Context, obj any) (model.EditProposalInput, error) {
+	var it model.EditProposalInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"conversationId", "turnDigest", "texts", "idempotencyKey", "clientMutationId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "conversationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("conversationId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ConversationID = data
+		case "turnDigest":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("turnDigest"))
+			data, err := ec.unmarshalNDigest2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TurnDigest = data
+		case "texts":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("texts"))
+			data, err := ec.unmarshalNEditedTextInput2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditedTextInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Texts = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		case "clientMutationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientMutationID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalEditProposalInput unmarshals raw into the EditProposalInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalEditProposalInput(ctx context.Context, raw any) (model.EditProposalInput, error) {
+	var out model.EditProposalInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "EditProposalInput", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputOpenPointFilter(ctx context.Context, obj any) (model.OpenPointFilter, error) {
 	var it model.OpenPointFilter
 	if obj == nil {
@@ -5526,6 +5729,11 @@ func (ec *executionContext) _CardEntry(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "edited":
+			out.Values[i] = ec._CardEntry_edited(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -5944,6 +6152,49 @@ func (ec *executionContext) _EditMessagePayload(ctx context.Context, sel ast.Sel
 			}
 		case "clientMutationId":
 			out.Values[i] = ec._EditMessagePayload_clientMutationId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var editProposalPayloadImplementors = []string{"EditProposalPayload"}
+
+func (ec *executionContext) _EditProposalPayload(ctx context.Context, sel ast.SelectionSet, obj *model.EditProposalPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, editProposalPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EditProposalPayload")
+		case "conversation":
+			out.Values[i] = ec._EditProposalPayload_conversation(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refusal":
+			out.Values[i] = ec._EditProposalPayload_refusal(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "clientMutationId":
+			out.Values[i] = ec._EditProposalPayload_clientMutationId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -6421,6 +6672,11 @@ func (ec *executionContext) _OutcomeEntry(ctx context.Context, sel ast.Selection
 		case "target":
 			out.Values[i] = ec._OutcomeEntry_target(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "edited":
+			out.Values[i] = ec._OutcomeEntry_edited(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "args":
@@ -7134,6 +7390,11 @@ func (ec *executionContext) unmarshalNEditMessageInput2githubᚗcomᚋcountersig
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNEditProposalInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditProposalInput(ctx context.Context, v any) (model.EditProposalInput, error) {
+	res, err := ec.unmarshalInputEditProposalInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNInboxUpdate2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐInboxUpdate(ctx context.Context, sel ast.SelectionSet, v *model.InboxUpdate) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "InboxUpdate!")
@@ -7347,6 +7608,13 @@ func (ec *executionContext) marshalOEditMessagePayload2ᚖgithubᚗcomᚋcounter
 		return graphql.Null
 	}
 	return ec._EditMessagePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOEditProposalPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditProposalPayload(ctx context.Context, sel ast.SelectionSet, v *model.EditProposalPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._EditProposalPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOOpenPointFilter2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐOpenPointFilter(ctx context.Context, v any) (*model.OpenPointFilter, error) {

@@ -758,6 +758,29 @@ func (ec *executionContext) fieldContext_Configuration_requireSecondApprover(_ c
 	return graphql.NewScalarFieldContext("Configuration", field, false, false, "Boolean")
 }
 
+func (ec *executionContext) _Configuration_allowProposalEdits(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Configuration_allowProposalEdits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AllowProposalEdits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Configuration_allowProposalEdits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Configuration", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _Configuration_snippetIds(ctx context.Context, field graphql.CollectedField, obj *model.Configuration) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1724,6 +1747,9 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 	if _, present := asMap["requireSecondApprover"]; !present {
 		asMap["requireSecondApprover"] = false
 	}
+	if _, present := asMap["allowProposalEdits"]; !present {
+		asMap["allowProposalEdits"] = false
+	}
 	if _, present := asMap["snippetIds"]; !present {
 		asMap["snippetIds"] = []any{}
 	}
@@ -1734,7 +1760,7 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 		asMap["allowedUserIds"] = []any{}
 	}
 
-	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "approvalExpiryHours", "allowedUserIds", "idempotencyKey", "clientMutationId"}
+	fieldsInOrder := [...]string{"name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "allowProposalEdits", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "approvalExpiryHours", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1811,6 +1837,13 @@ func (ec *executionContext) unmarshalInputCreateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.RequireSecondApprover = data
+		case "allowProposalEdits":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allowProposalEdits"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AllowProposalEdits = data
 		case "snippetIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("snippetIds"))
 			data, err := ec.unmarshalNID2ᚕstringᚄ(ctx, v)
@@ -2133,7 +2166,7 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "approvalExpiryHours", "allowedUserIds", "idempotencyKey", "clientMutationId"}
+	fieldsInOrder := [...]string{"configurationId", "revision", "name", "providerId", "model", "contextWindow", "maxOutputTokens", "price", "fallbacks", "systemPrompt", "allowedToolGroups", "requireSecondApprover", "allowProposalEdits", "snippetIds", "snippetsInCallerSystemMessage", "maxIterations", "approvalExpiryHours", "allowedUserIds", "idempotencyKey", "clientMutationId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2224,6 +2257,13 @@ func (ec *executionContext) unmarshalInputUpdateConfigurationInput(ctx context.C
 				return it, err
 			}
 			it.RequireSecondApprover = data
+		case "allowProposalEdits":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allowProposalEdits"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AllowProposalEdits = data
 		case "snippetIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("snippetIds"))
 			data, err := ec.unmarshalOID2ᚕstringᚄ(ctx, v)
@@ -2549,6 +2589,11 @@ func (ec *executionContext) _Configuration(ctx context.Context, sel ast.Selectio
 			}
 		case "requireSecondApprover":
 			out.Values[i] = ec._Configuration_requireSecondApprover(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "allowProposalEdits":
+			out.Values[i] = ec._Configuration_allowProposalEdits(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

@@ -32,6 +32,7 @@ type MutationResolver interface {
 	StartConversation(ctx context.Context, input model.StartConversationInput) (*model.StartConversationPayload, error)
 	SendMessage(ctx context.Context, input model.SendMessageInput) (*model.SendMessagePayload, error)
 	DecideProposal(ctx context.Context, input model.DecideProposalInput) (*model.DecideProposalPayload, error)
+	EditProposal(ctx context.Context, input model.EditProposalInput) (*model.EditProposalPayload, error)
 	AnswerQuestion(ctx context.Context, input model.AnswerQuestionInput) (*model.AnswerQuestionPayload, error)
 	StopTurn(ctx context.Context, input model.StopTurnInput) (*model.StopTurnPayload, error)
 	RetryTurn(ctx context.Context, input model.RetryTurnInput) (*model.RetryTurnPayload, error)
@@ -65,6 +66,7 @@ type MutationResolver interface {
 	RevokeSkillVersion(ctx context.Context, input model.RevokeSkillVersionInput) (*model.RevokeSkillVersionPayload, error)
 	StartRun(ctx context.Context, input model.StartRunInput) (*model.StartRunPayload, error)
 	DecideRun(ctx context.Context, input model.DecideRunInput) (*model.DecideRunPayload, error)
+	EditRunProposal(ctx context.Context, input model.EditRunProposalInput) (*model.EditRunProposalPayload, error)
 	SubmitRunInput(ctx context.Context, input model.SubmitRunInputInput) (*model.SubmitRunInputPayload, error)
 	CancelRun(ctx context.Context, input model.CancelRunInput) (*model.CancelRunPayload, error)
 	CancelRunIfWaiting(ctx context.Context, input model.CancelRunIfWaitingInput) (*model.CancelRunIfWaitingPayload, error)
@@ -476,6 +478,34 @@ func (ec *executionContext) field_Mutation_editMessage_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.EditMessageInput, error) {
 			return ec.unmarshalNEditMessageInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditMessageInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_editProposal_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.EditProposalInput, error) {
+			return ec.unmarshalNEditProposalInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditProposalInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_editRunProposal_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.EditRunProposalInput, error) {
+			return ec.unmarshalNEditRunProposalInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditRunProposalInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2358,6 +2388,50 @@ func (ec *executionContext) fieldContext_Mutation_decideProposal(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_editProposal(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_editProposal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().EditProposal(ctx, fc.Args["input"].(model.EditProposalInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.EditProposalPayload) graphql.Marshaler {
+			return ec.marshalOEditProposalPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditProposalPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_editProposal(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EditProposalPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_editProposal_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_answerQuestion(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3804,6 +3878,50 @@ func (ec *executionContext) fieldContext_Mutation_decideRun(ctx context.Context,
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_decideRun_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_editRunProposal(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_editRunProposal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().EditRunProposal(ctx, fc.Args["input"].(model.EditRunProposalInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.EditRunProposalPayload) graphql.Marshaler {
+			return ec.marshalOEditRunProposalPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditRunProposalPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_editRunProposal(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EditRunProposalPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_editRunProposal_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -6714,6 +6832,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "editProposal":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_editProposal(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "answerQuestion":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_answerQuestion(ctx, field)
@@ -6941,6 +7066,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "decideRun":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_decideRun(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "editRunProposal":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_editRunProposal(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

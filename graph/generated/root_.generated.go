@@ -245,6 +245,7 @@ type ComplexityRoot struct {
 
 	CardEntry struct {
 		At         func(childComplexity int) int
+		Edited     func(childComplexity int) int
 		IsProcess  func(childComplexity int) int
 		Kind       func(childComplexity int) int
 		RunID      func(childComplexity int) int
@@ -267,6 +268,7 @@ type ComplexityRoot struct {
 	}
 
 	Configuration struct {
+		AllowProposalEdits            func(childComplexity int) int
 		AllowedToolGroups             func(childComplexity int) int
 		AllowedUserIds                func(childComplexity int) int
 		ApprovalExpiryHours           func(childComplexity int) int
@@ -480,6 +482,30 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Conversation     func(childComplexity int) int
 		Refusal          func(childComplexity int) int
+	}
+
+	EditProposalPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
+	EditRunProposalPayload struct {
+		ClientMutationID func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+		Run              func(childComplexity int) int
+	}
+
+	EditedEvent struct {
+		At                func(childComplexity int) int
+		ContentUnreadable func(childComplexity int) int
+		DurationMs        func(childComplexity int) int
+		EditedBy          func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Places            func(childComplexity int) int
+		Round             func(childComplexity int) int
+		Sequence          func(childComplexity int) int
+		TurnDigest        func(childComplexity int) int
 	}
 
 	EndProcessPayload struct {
@@ -736,6 +762,8 @@ type ComplexityRoot struct {
 		DeleteSource                 func(childComplexity int, input model.DeleteSourceInput) int
 		DetachSkill                  func(childComplexity int, input model.DetachSkillInput) int
 		EditMessage                  func(childComplexity int, input model.EditMessageInput) int
+		EditProposal                 func(childComplexity int, input model.EditProposalInput) int
+		EditRunProposal              func(childComplexity int, input model.EditRunProposalInput) int
 		EndProcess                   func(childComplexity int, input model.EndProcessInput) int
 		GrantPermission              func(childComplexity int, input model.GrantPermissionInput) int
 		HideRecord                   func(childComplexity int, input model.HideRecordInput) int
@@ -844,6 +872,7 @@ type ComplexityRoot struct {
 	OutcomeEntry struct {
 		Args       func(childComplexity int) int
 		At         func(childComplexity int) int
+		Edited     func(childComplexity int) int
 		Kind       func(childComplexity int) int
 		Outcome    func(childComplexity int) int
 		RunID      func(childComplexity int) int
@@ -863,11 +892,14 @@ type ComplexityRoot struct {
 	}
 
 	PendingCall struct {
-		Arguments func(childComplexity int) int
-		Index     func(childComplexity int) int
-		Preview   func(childComplexity int) int
-		Target    func(childComplexity int) int
-		Tool      func(childComplexity int) int
+		Arguments         func(childComplexity int) int
+		Edited            func(childComplexity int) int
+		Index             func(childComplexity int) int
+		Preview           func(childComplexity int) int
+		ProposedArguments func(childComplexity int) int
+		Target            func(childComplexity int) int
+		Texts             func(childComplexity int) int
+		Tool              func(childComplexity int) int
 	}
 
 	PendingDecision struct {
@@ -919,6 +951,11 @@ type ComplexityRoot struct {
 		Round             func(childComplexity int) int
 		Sequence          func(childComplexity int) int
 		Total             func(childComplexity int) int
+	}
+
+	ProposedText struct {
+		Pointer func(childComplexity int) int
+		Text    func(childComplexity int) int
 	}
 
 	Provider struct {
@@ -1640,8 +1677,10 @@ type ComplexityRoot struct {
 		Call              func(childComplexity int) int
 		ContentUnreadable func(childComplexity int) int
 		DurationMs        func(childComplexity int) int
+		Edited            func(childComplexity int) int
 		IsError           func(childComplexity int) int
 		Kind              func(childComplexity int) int
+		ProposedArguments func(childComplexity int) int
 		Result            func(childComplexity int) int
 		Round             func(childComplexity int) int
 		Sequence          func(childComplexity int) int
@@ -2529,6 +2568,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.CardEntry.At(childComplexity), true
+	case "CardEntry.edited":
+		if e.ComplexityRoot.CardEntry.Edited == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.Edited(childComplexity), true
 	case "CardEntry.isProcess":
 		if e.ComplexityRoot.CardEntry.IsProcess == nil {
 			break
@@ -2627,6 +2672,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CatalogueEntry.Process(childComplexity), true
 
+	case "Configuration.allowProposalEdits":
+		if e.ComplexityRoot.Configuration.AllowProposalEdits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Configuration.AllowProposalEdits(childComplexity), true
 	case "Configuration.allowedToolGroups":
 		if e.ComplexityRoot.Configuration.AllowedToolGroups == nil {
 			break
@@ -3422,6 +3473,99 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.EditMessagePayload.Refusal(childComplexity), true
+
+	case "EditProposalPayload.clientMutationId":
+		if e.ComplexityRoot.EditProposalPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditProposalPayload.ClientMutationID(childComplexity), true
+	case "EditProposalPayload.conversation":
+		if e.ComplexityRoot.EditProposalPayload.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditProposalPayload.Conversation(childComplexity), true
+	case "EditProposalPayload.refusal":
+		if e.ComplexityRoot.EditProposalPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditProposalPayload.Refusal(childComplexity), true
+
+	case "EditRunProposalPayload.clientMutationId":
+		if e.ComplexityRoot.EditRunProposalPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditRunProposalPayload.ClientMutationID(childComplexity), true
+	case "EditRunProposalPayload.refusal":
+		if e.ComplexityRoot.EditRunProposalPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditRunProposalPayload.Refusal(childComplexity), true
+	case "EditRunProposalPayload.run":
+		if e.ComplexityRoot.EditRunProposalPayload.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditRunProposalPayload.Run(childComplexity), true
+
+	case "EditedEvent.at":
+		if e.ComplexityRoot.EditedEvent.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.At(childComplexity), true
+	case "EditedEvent.contentUnreadable":
+		if e.ComplexityRoot.EditedEvent.ContentUnreadable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.ContentUnreadable(childComplexity), true
+	case "EditedEvent.durationMs":
+		if e.ComplexityRoot.EditedEvent.DurationMs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.DurationMs(childComplexity), true
+	case "EditedEvent.editedBy":
+		if e.ComplexityRoot.EditedEvent.EditedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.EditedBy(childComplexity), true
+	case "EditedEvent.kind":
+		if e.ComplexityRoot.EditedEvent.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.Kind(childComplexity), true
+	case "EditedEvent.places":
+		if e.ComplexityRoot.EditedEvent.Places == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.Places(childComplexity), true
+	case "EditedEvent.round":
+		if e.ComplexityRoot.EditedEvent.Round == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.Round(childComplexity), true
+	case "EditedEvent.sequence":
+		if e.ComplexityRoot.EditedEvent.Sequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.Sequence(childComplexity), true
+	case "EditedEvent.turnDigest":
+		if e.ComplexityRoot.EditedEvent.TurnDigest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EditedEvent.TurnDigest(childComplexity), true
 
 	case "EndProcessPayload.clientMutationId":
 		if e.ComplexityRoot.EndProcessPayload.ClientMutationID == nil {
@@ -4556,6 +4700,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.EditMessage(childComplexity, args["input"].(model.EditMessageInput)), true
+	case "Mutation.editProposal":
+		if e.ComplexityRoot.Mutation.EditProposal == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_editProposal_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.EditProposal(childComplexity, args["input"].(model.EditProposalInput)), true
+	case "Mutation.editRunProposal":
+		if e.ComplexityRoot.Mutation.EditRunProposal == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_editRunProposal_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.EditRunProposal(childComplexity, args["input"].(model.EditRunProposalInput)), true
 	case "Mutation.endProcess":
 		if e.ComplexityRoot.Mutation.EndProcess == nil {
 			break
@@ -5278,6 +5444,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.OutcomeEntry.At(childComplexity), true
+	case "OutcomeEntry.edited":
+		if e.ComplexityRoot.OutcomeEntry.Edited == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Edited(childComplexity), true
 	case "OutcomeEntry.kind":
 		if e.ComplexityRoot.OutcomeEntry.Kind == nil {
 			break
@@ -5364,6 +5536,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PendingCall.Arguments(childComplexity), true
+	case "PendingCall.edited":
+		if e.ComplexityRoot.PendingCall.Edited == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PendingCall.Edited(childComplexity), true
 	case "PendingCall.index":
 		if e.ComplexityRoot.PendingCall.Index == nil {
 			break
@@ -5376,12 +5554,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PendingCall.Preview(childComplexity), true
+	case "PendingCall.proposedArguments":
+		if e.ComplexityRoot.PendingCall.ProposedArguments == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PendingCall.ProposedArguments(childComplexity), true
 	case "PendingCall.target":
 		if e.ComplexityRoot.PendingCall.Target == nil {
 			break
 		}
 
 		return e.ComplexityRoot.PendingCall.Target(childComplexity), true
+	case "PendingCall.texts":
+		if e.ComplexityRoot.PendingCall.Texts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PendingCall.Texts(childComplexity), true
 	case "PendingCall.tool":
 		if e.ComplexityRoot.PendingCall.Tool == nil {
 			break
@@ -5592,6 +5782,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ProgressEvent.Total(childComplexity), true
+
+	case "ProposedText.pointer":
+		if e.ComplexityRoot.ProposedText.Pointer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProposedText.Pointer(childComplexity), true
+	case "ProposedText.text":
+		if e.ComplexityRoot.ProposedText.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProposedText.Text(childComplexity), true
 
 	case "Provider.baseUrl":
 		if e.ComplexityRoot.Provider.BaseURL == nil {
@@ -8586,6 +8789,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ToolCallEvent.DurationMs(childComplexity), true
+	case "ToolCallEvent.edited":
+		if e.ComplexityRoot.ToolCallEvent.Edited == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolCallEvent.Edited(childComplexity), true
 	case "ToolCallEvent.isError":
 		if e.ComplexityRoot.ToolCallEvent.IsError == nil {
 			break
@@ -8598,6 +8807,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ToolCallEvent.Kind(childComplexity), true
+	case "ToolCallEvent.proposedArguments":
+		if e.ComplexityRoot.ToolCallEvent.ProposedArguments == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolCallEvent.ProposedArguments(childComplexity), true
 	case "ToolCallEvent.result":
 		if e.ComplexityRoot.ToolCallEvent.Result == nil {
 			break
@@ -9085,6 +9300,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("DeleteSourceInput", ec.unmarshalInputDeleteSourceInput),
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
 			graphql.NewInputUnmarshaler("EditMessageInput", ec.unmarshalInputEditMessageInput),
+			graphql.NewInputUnmarshaler("EditProposalInput", ec.unmarshalInputEditProposalInput),
+			graphql.NewInputUnmarshaler("EditRunProposalInput", ec.unmarshalInputEditRunProposalInput),
+			graphql.NewInputUnmarshaler("EditedTextInput", ec.unmarshalInputEditedTextInput),
 			graphql.NewInputUnmarshaler("EndProcessInput", ec.unmarshalInputEndProcessInput),
 			graphql.NewInputUnmarshaler("FallbackModelInput", ec.unmarshalInputFallbackModelInput),
 			graphql.NewInputUnmarshaler("GrantPermissionInput", ec.unmarshalInputGrantPermissionInput),
@@ -9724,6 +9942,8 @@ enum AuditEvent {
   RUN_DECIDED
   """A decision was refused."""
   RUN_DECISION_REFUSED
+  """Texts of a proposal were changed before it was decided."""
+  PROPOSAL_EDITED
   """A run ended."""
   RUN_ENDED
   """A tool was kept from a run."""
@@ -9850,6 +10070,14 @@ extend type Mutation {
     """What to do."""
     input: DecideProposalInput!
   ): DecideProposalPayload
+  """
+  Change texts of the card that the conversation shows, and nothing else of it. Another card takes its place, previewed and decided like it. The
+  configuration has to allow it.
+  """
+  editProposal(
+    """What to do."""
+    input: EditProposalInput!
+  ): EditProposalPayload
   """Answer the question that the conversation shows."""
   answerQuestion(
     """What to do."""
@@ -10164,6 +10392,8 @@ type CardEntry implements ConversationEntry {
   tool: String!
   """The record that it is about; null when it makes one, and for a question."""
   target: CallTarget
+  """Whether a person changed it since the model proposed it."""
+  edited: Boolean!
 }
 
 """What became of a card, as the server saw it."""
@@ -10186,6 +10416,8 @@ type OutcomeEntry implements ConversationEntry {
   tool: String!
   """The record that it was about; null when it would have made one."""
   target: CallTarget
+  """Whether a person changed it before it was decided."""
+  edited: Boolean!
   """The names that belong in a client's own sentence."""
   args: [String!]!
   """A sentence in English, for clients without their own."""
@@ -10409,6 +10641,30 @@ input DecideProposalInput {
 """What ` + "`" + `decideProposal` + "`" + ` answers."""
 type DecideProposalPayload {
   """The conversation; null when it was refused."""
+  conversation: Conversation
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `editProposal` + "`" + ` takes."""
+input EditProposalInput {
+  """Which conversation."""
+  conversationId: ID!
+  """The card that is changed."""
+  turnDigest: Digest!
+  """What to say instead."""
+  texts: [EditedTextInput!]!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `editProposal` + "`" + ` answers."""
+type EditProposalPayload {
+  """The conversation with its new card; null when it was refused."""
   conversation: Conversation
   """Why the rules refused it; null otherwise."""
   refusal: Refusal
@@ -10731,6 +10987,8 @@ type Configuration implements Node {
   allowedToolGroups: [String!]
   """Whether a second person must approve writes. Processes cannot run then."""
   requireSecondApprover: Boolean!
+  """Whether whoever may approve a proposal may change its texts first."""
+  allowProposalEdits: Boolean!
   """The snippets that follow its prompt, in their order."""
   snippetIds: [ID!]!
   """Whether marked snippets join a caller's own system message."""
@@ -10888,6 +11146,8 @@ input CreateConfigurationInput {
   allowedToolGroups: [String!]
   """Whether a second person must approve writes."""
   requireSecondApprover: Boolean! = false
+  """Whether whoever may approve a proposal may change its texts first."""
+  allowProposalEdits: Boolean! = false
   """The snippets that follow its prompt, in this order, each once."""
   snippetIds: [ID!]! = []
   """Whether marked snippets join a caller's own system message."""
@@ -10940,6 +11200,8 @@ input UpdateConfigurationInput {
   allowedToolGroups: [String!]
   """Whether a second person must approve writes."""
   requireSecondApprover: Boolean
+  """Whether whoever may approve a proposal may change its texts first. Proposals that wait follow it at once."""
+  allowProposalEdits: Boolean
   """The snippets that follow its prompt, in this order, each once."""
   snippetIds: [ID!]
   """Whether marked snippets join a caller's own system message."""
@@ -12204,6 +12466,8 @@ enum RefusalCode {
   STALE_TURN
   """The card does not offer this answer."""
   ANSWER_NOT_OFFERED
+  """The proposal cannot be changed like this: the configuration does not allow it, it is no text, or it could not be previewed."""
+  NOT_EDITABLE
   """The values do not satisfy the schema that was asked for."""
   INPUT_INVALID
   """The tool may not be used here."""
@@ -12492,6 +12756,14 @@ extend type Mutation {
     """The decision."""
     input: DecideRunInput!
   ): DecideRunPayload
+  """
+  Change texts of the calls that wait, and nothing else of them. The run goes on waiting with another card, which is previewed like the one before and
+  decided like it; what the model proposed is kept beside it. The configuration has to allow it.
+  """
+  editRunProposal(
+    """The texts."""
+    input: EditRunProposalInput!
+  ): EditRunProposalPayload
   """Give a waiting run the input it asked for. It answers like ` + "`" + `startRun` + "`" + `, when the run settles or waits again."""
   submitRunInput(
     """The values."""
@@ -12885,6 +13157,30 @@ type PendingCall {
   preview: CallPreview
   """What it is about; null for a call that creates its record."""
   target: CallTarget
+  """The texts that the viewer may change before it is decided; see ` + "`" + `editRunProposal` + "`" + `."""
+  texts: [ProposedText!]!
+  """Whether a person changed it since the model proposed it."""
+  edited: Boolean!
+  """The arguments as the model proposed them; null unless a person changed them, or for whoever may not read the record."""
+  proposedArguments: JSON
+}
+
+"""A text that a call would write."""
+type ProposedText {
+  """Where it stands in the arguments: a JSON pointer (RFC 6901) such as ` + "`" + `/fields/header` + "`" + `."""
+  pointer: String!
+  """What it says now."""
+  text: String!
+}
+
+"""Another text for a call that waits."""
+input EditedTextInput {
+  """The call's position in the turn, as its card tells it."""
+  call: Int! = 0
+  """One of the places that the card lists."""
+  pointer: String!
+  """What it should say."""
+  text: String!
 }
 
 """What a call would change, current to proposed."""
@@ -12947,6 +13243,8 @@ enum RunEventKind {
   WRITE
   """The run began to wait for a person."""
   SUSPENDED
+  """A person changed texts of the calls that wait."""
+  EDITED
   """A person decided."""
   DECISION
   """A person gave input."""
@@ -13055,6 +13353,10 @@ type ToolCallEvent implements RunEvent {
   arguments: JSON
   """What the model read of it. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
   result: String
+  """Whether a person changed it before it was approved; ` + "`" + `arguments` + "`" + ` are then the changed ones."""
+  edited: Boolean!
+  """The arguments as the model proposed them, if a person changed them. Kept and shown like ` + "`" + `arguments` + "`" + `."""
+  proposedArguments: JSON
 }
 
 """A tool call wrote."""
@@ -13115,6 +13417,28 @@ type SuspendedEvent implements RunEvent {
   turnDigest: Digest
   """The calls that wait. Kept from the privacy level redacted up, for the initiator and administrators; else null."""
   proposed: [EventProposal!]
+}
+
+"""A person changed texts of the calls that wait. The card that shows them is the next event."""
+type EditedEvent implements RunEvent {
+  """Its place in the run, from 0, without gaps."""
+  sequence: Int!
+  """What it tells."""
+  kind: RunEventKind!
+  """The model round within the stretch, from 1; 0 outside a round."""
+  round: Int!
+  """How long it took."""
+  durationMs: Int!
+  """When it ended."""
+  at: DateTime!
+  """Whether what was said is kept and cannot be decrypted any more; the step itself stands."""
+  contentUnreadable: Boolean!
+  """The id of who changed them."""
+  editedBy: ID
+  """Names the turn as it waited before."""
+  turnDigest: Digest
+  """Which texts: the tool and the place in its arguments."""
+  places: [String!]!
 }
 
 """A person decided."""
@@ -13404,6 +13728,30 @@ input DecideRunInput {
 
 """The decided run."""
 type DecideRunPayload {
+  """The run; null when refused."""
+  run: Run
+  """Why the rules refused it; null when they did not."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""Texts to change."""
+input EditRunProposalInput {
+  """The run."""
+  runId: ID!
+  """The turn that the card showed."""
+  turnDigest: Digest!
+  """What to say instead."""
+  texts: [EditedTextInput!]!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""The run with its new card."""
+type EditRunProposalPayload {
   """The run; null when refused."""
   run: Run
   """Why the rules refused it; null when they did not."""
@@ -15228,6 +15576,8 @@ func (ec *executionContext) childFields_Configuration(ctx context.Context, field
 		return ec.fieldContext_Configuration_allowedToolGroups(ctx, field)
 	case "requireSecondApprover":
 		return ec.fieldContext_Configuration_requireSecondApprover(ctx, field)
+	case "allowProposalEdits":
+		return ec.fieldContext_Configuration_allowProposalEdits(ctx, field)
 	case "snippetIds":
 		return ec.fieldContext_Configuration_snippetIds(ctx, field)
 	case "snippetsInCallerSystemMessage":
@@ -15596,6 +15946,30 @@ func (ec *executionContext) childFields_EditMessagePayload(ctx context.Context, 
 		return ec.fieldContext_EditMessagePayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EditMessagePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EditProposalPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conversation":
+		return ec.fieldContext_EditProposalPayload_conversation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_EditProposalPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_EditProposalPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EditProposalPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EditRunProposalPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_EditRunProposalPayload_run(ctx, field)
+	case "refusal":
+		return ec.fieldContext_EditRunProposalPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_EditRunProposalPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EditRunProposalPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EndProcessPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -16006,6 +16380,12 @@ func (ec *executionContext) childFields_PendingCall(ctx context.Context, field g
 		return ec.fieldContext_PendingCall_preview(ctx, field)
 	case "target":
 		return ec.fieldContext_PendingCall_target(ctx, field)
+	case "texts":
+		return ec.fieldContext_PendingCall_texts(ctx, field)
+	case "edited":
+		return ec.fieldContext_PendingCall_edited(ctx, field)
+	case "proposedArguments":
+		return ec.fieldContext_PendingCall_proposedArguments(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PendingCall", field.Name)
 }
@@ -16038,6 +16418,16 @@ func (ec *executionContext) childFields_PendingInput(ctx context.Context, field 
 		return ec.fieldContext_PendingInput_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PendingInput", field.Name)
+}
+
+func (ec *executionContext) childFields_ProposedText(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "pointer":
+		return ec.fieldContext_ProposedText_pointer(ctx, field)
+	case "text":
+		return ec.fieldContext_ProposedText_text(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProposedText", field.Name)
 }
 
 func (ec *executionContext) childFields_Provider(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -717,6 +717,300 @@ func (ec *executionContext) fieldContext_DecisionEvent_turnDigest(_ context.Cont
 	return graphql.NewScalarFieldContext("DecisionEvent", field, false, false, "Digest")
 }
 
+func (ec *executionContext) _EditRunProposalPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.EditRunProposalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditRunProposalPayload_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Run) graphql.Marshaler {
+			return ec.marshalORun2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRun(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditRunProposalPayload_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EditRunProposalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Run(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EditRunProposalPayload_refusal(ctx context.Context, field graphql.CollectedField, obj *model.EditRunProposalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditRunProposalPayload_refusal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refusal, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Refusal) graphql.Marshaler {
+			return ec.marshalORefusal2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusal(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditRunProposalPayload_refusal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EditRunProposalPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EditRunProposalPayload_clientMutationId(ctx context.Context, field graphql.CollectedField, obj *model.EditRunProposalPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditRunProposalPayload_clientMutationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClientMutationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditRunProposalPayload_clientMutationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditRunProposalPayload", field, false, false, "String")
+}
+
+func (ec *executionContext) _EditedEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_sequence(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Sequence, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_sequence(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "Int")
+}
+
+func (ec *executionContext) _EditedEvent_kind(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RunEventKind) graphql.Marshaler {
+			return ec.marshalNRunEventKind2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRunEventKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "RunEventKind")
+}
+
+func (ec *executionContext) _EditedEvent_round(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_round(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Round, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_round(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "Int")
+}
+
+func (ec *executionContext) _EditedEvent_durationMs(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_durationMs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DurationMs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_durationMs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "Int")
+}
+
+func (ec *executionContext) _EditedEvent_at(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _EditedEvent_contentUnreadable(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_contentUnreadable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ContentUnreadable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_contentUnreadable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _EditedEvent_editedBy(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_editedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EditedBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_editedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "ID")
+}
+
+func (ec *executionContext) _EditedEvent_turnDigest(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_turnDigest(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TurnDigest, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalODigest2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_turnDigest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "Digest")
+}
+
+func (ec *executionContext) _EditedEvent_places(ctx context.Context, field graphql.CollectedField, obj *model.EditedEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EditedEvent_places(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Places, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EditedEvent_places(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EditedEvent", field, false, false, "String")
+}
+
 func (ec *executionContext) _EndProcessPayload_run(ctx context.Context, field graphql.CollectedField, obj *model.EndProcessPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2022,6 +2316,84 @@ func (ec *executionContext) fieldContext_PendingCall_target(_ context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _PendingCall_texts(ctx context.Context, field graphql.CollectedField, obj *model.PendingCall) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PendingCall_texts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Texts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ProposedText) graphql.Marshaler {
+			return ec.marshalNProposedText2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐProposedTextᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PendingCall_texts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PendingCall",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ProposedText(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PendingCall_edited(ctx context.Context, field graphql.CollectedField, obj *model.PendingCall) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PendingCall_edited(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edited, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PendingCall_edited(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PendingCall", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _PendingCall_proposedArguments(ctx context.Context, field graphql.CollectedField, obj *model.PendingCall) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PendingCall_proposedArguments(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProposedArguments, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+			return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PendingCall_proposedArguments(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PendingCall", field, false, false, "JSON")
+}
+
 func (ec *executionContext) _PendingDecision_turnDigest(ctx context.Context, field graphql.CollectedField, obj *model.PendingDecision) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2443,6 +2815,52 @@ func (ec *executionContext) _ProgressEvent_done(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_ProgressEvent_done(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ProgressEvent", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ProposedText_pointer(ctx context.Context, field graphql.CollectedField, obj *model.ProposedText) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProposedText_pointer(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Pointer, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProposedText_pointer(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProposedText", field, false, false, "String")
+}
+
+func (ec *executionContext) _ProposedText_text(ctx context.Context, field graphql.CollectedField, obj *model.ProposedText) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProposedText_text(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Text, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProposedText_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ProposedText", field, false, false, "String")
 }
 
 func (ec *executionContext) _Run_id(ctx context.Context, field graphql.CollectedField, obj *model.Run) (ret graphql.Marshaler) {
@@ -5454,6 +5872,52 @@ func (ec *executionContext) fieldContext_ToolCallEvent_result(_ context.Context,
 	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "String")
 }
 
+func (ec *executionContext) _ToolCallEvent_edited(ctx context.Context, field graphql.CollectedField, obj *model.ToolCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolCallEvent_edited(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edited, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ToolCallEvent_edited(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ToolCallEvent_proposedArguments(ctx context.Context, field graphql.CollectedField, obj *model.ToolCallEvent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ToolCallEvent_proposedArguments(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProposedArguments, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+			return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ToolCallEvent_proposedArguments(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolCallEvent", field, false, false, "JSON")
+}
+
 func (ec *executionContext) _WriteEvent_sequence(ctx context.Context, field graphql.CollectedField, obj *model.WriteEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5929,6 +6393,136 @@ func (ec *executionContext) unmarshalInputDecideRunInput(ctx context.Context, ob
 func UnmarshalDecideRunInput(ctx context.Context, raw any) (model.DecideRunInput, error) {
 	var out model.DecideRunInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "DecideRunInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputEditRunProposalInput(ctx context.Context, obj any) (model.EditRunProposalInput, error) {
+	var it model.EditRunProposalInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"runId", "turnDigest", "texts", "idempotencyKey", "clientMutationId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "runId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RunID = data
+		case "turnDigest":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("turnDigest"))
+			data, err := ec.unmarshalNDigest2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TurnDigest = data
+		case "texts":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("texts"))
+			data, err := ec.unmarshalNEditedTextInput2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditedTextInputᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Texts = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		case "clientMutationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("clientMutationId"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ClientMutationID = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalEditRunProposalInput unmarshals raw into the EditRunProposalInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalEditRunProposalInput(ctx context.Context, raw any) (model.EditRunProposalInput, error) {
+	var out model.EditRunProposalInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "EditRunProposalInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputEditedTextInput(ctx context.Context, obj any) (model.EditedTextInput, error) {
+	var it model.EditedTextInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["call"]; !present {
+		asMap["call"] = 0
+	}
+
+	fieldsInOrder := [...]string{"call", "pointer", "text"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "call":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("call"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Call = data
+		case "pointer":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pointer"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Pointer = data
+		case "text":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("text"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Text = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalEditedTextInput unmarshals raw into the EditedTextInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalEditedTextInput(ctx context.Context, raw any) (model.EditedTextInput, error) {
+	var out model.EditedTextInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "EditedTextInput", raw, &out)
 	return out, err
 }
 
@@ -6413,6 +7007,13 @@ func (ec *executionContext) _RunEvent(ctx context.Context, sel ast.SelectionSet,
 			return graphql.Null
 		}
 		return ec._HighlightEvent(ctx, sel, obj)
+	case model.EditedEvent:
+		return ec._EditedEvent(ctx, sel, &obj)
+	case *model.EditedEvent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._EditedEvent(ctx, sel, obj)
 	case model.DecisionEvent:
 		return ec._DecisionEvent(ctx, sel, &obj)
 	case *model.DecisionEvent:
@@ -6712,6 +7313,122 @@ func (ec *executionContext) _DecisionEvent(ctx context.Context, sel ast.Selectio
 		case "turnDigest":
 			out.Values[i] = ec._DecisionEvent_turnDigest(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var editRunProposalPayloadImplementors = []string{"EditRunProposalPayload"}
+
+func (ec *executionContext) _EditRunProposalPayload(ctx context.Context, sel ast.SelectionSet, obj *model.EditRunProposalPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, editRunProposalPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EditRunProposalPayload")
+		case "run":
+			out.Values[i] = ec._EditRunProposalPayload_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refusal":
+			out.Values[i] = ec._EditRunProposalPayload_refusal(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "clientMutationId":
+			out.Values[i] = ec._EditRunProposalPayload_clientMutationId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var editedEventImplementors = []string{"EditedEvent", "RunEvent"}
+
+func (ec *executionContext) _EditedEvent(ctx context.Context, sel ast.SelectionSet, obj *model.EditedEvent) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, editedEventImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EditedEvent")
+		case "sequence":
+			out.Values[i] = ec._EditedEvent_sequence(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "kind":
+			out.Values[i] = ec._EditedEvent_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "round":
+			out.Values[i] = ec._EditedEvent_round(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "durationMs":
+			out.Values[i] = ec._EditedEvent_durationMs(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._EditedEvent_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "contentUnreadable":
+			out.Values[i] = ec._EditedEvent_contentUnreadable(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "editedBy":
+			out.Values[i] = ec._EditedEvent_editedBy(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "turnDigest":
+			out.Values[i] = ec._EditedEvent_turnDigest(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "places":
+			out.Values[i] = ec._EditedEvent_places(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -7236,6 +7953,21 @@ func (ec *executionContext) _PendingCall(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "texts":
+			out.Values[i] = ec._PendingCall_texts(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "edited":
+			out.Values[i] = ec._PendingCall_edited(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "proposedArguments":
+			out.Values[i] = ec._PendingCall_proposedArguments(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7407,6 +8139,44 @@ func (ec *executionContext) _ProgressEvent(ctx context.Context, sel ast.Selectio
 			}
 		case "done":
 			out.Values[i] = ec._ProgressEvent_done(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var proposedTextImplementors = []string{"ProposedText"}
+
+func (ec *executionContext) _ProposedText(ctx context.Context, sel ast.SelectionSet, obj *model.ProposedText) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, proposedTextImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ProposedText")
+		case "pointer":
+			out.Values[i] = ec._ProposedText_pointer(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "text":
+			out.Values[i] = ec._ProposedText_text(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -8482,6 +9252,16 @@ func (ec *executionContext) _ToolCallEvent(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "edited":
+			out.Values[i] = ec._ToolCallEvent_edited(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "proposedArguments":
+			out.Values[i] = ec._ToolCallEvent_proposedArguments(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8664,6 +9444,30 @@ func (ec *executionContext) marshalNDecision2githubᚗcomᚋcountersignᚋcounte
 	return v
 }
 
+func (ec *executionContext) unmarshalNEditRunProposalInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditRunProposalInput(ctx context.Context, v any) (model.EditRunProposalInput, error) {
+	res, err := ec.unmarshalInputEditRunProposalInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNEditedTextInput2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditedTextInputᚄ(ctx context.Context, v any) ([]*model.EditedTextInput, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]*model.EditedTextInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNEditedTextInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditedTextInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNEditedTextInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditedTextInput(ctx context.Context, v any) (*model.EditedTextInput, error) {
+	res, err := ec.unmarshalInputEditedTextInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNEndProcessInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEndProcessInput(ctx context.Context, v any) (model.EndProcessInput, error) {
 	res, err := ec.unmarshalInputEndProcessInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -8756,6 +9560,30 @@ func (ec *executionContext) unmarshalNPrivacyLevel2githubᚗcomᚋcountersignᚋ
 
 func (ec *executionContext) marshalNPrivacyLevel2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPrivacyLevel(ctx context.Context, sel ast.SelectionSet, v model.PrivacyLevel) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNProposedText2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐProposedTextᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ProposedText) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNProposedText2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐProposedText(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNProposedText2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐProposedText(ctx context.Context, sel ast.SelectionSet, v *model.ProposedText) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ProposedText!")
+		return graphql.Null
+	}
+	return ec._ProposedText(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRun2ᚕᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRunᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Run) graphql.Marshaler {
@@ -9033,6 +9861,13 @@ func (ec *executionContext) marshalODenialReason2ᚖgithubᚗcomᚋcountersign�
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOEditRunProposalPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEditRunProposalPayload(ctx context.Context, sel ast.SelectionSet, v *model.EditRunProposalPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._EditRunProposalPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOEndProcessPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐEndProcessPayload(ctx context.Context, sel ast.SelectionSet, v *model.EndProcessPayload) graphql.Marshaler {

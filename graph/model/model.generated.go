@@ -502,6 +502,8 @@ type CardEntry struct {
 	Tool string `json:"tool"`
 	// The record that it is about; null when it makes one, and for a question.
 	Target *CallTarget `json:"target"`
+	// Whether a person changed it since the model proposed it.
+	Edited bool `json:"edited"`
 }
 
 func (CardEntry) IsConversationEntry() {}
@@ -548,6 +550,8 @@ type Configuration struct {
 	AllowedToolGroups []string `json:"allowedToolGroups"`
 	// Whether a second person must approve writes. Processes cannot run then.
 	RequireSecondApprover bool `json:"requireSecondApprover"`
+	// Whether whoever may approve a proposal may change its texts first.
+	AllowProposalEdits bool `json:"allowProposalEdits"`
 	// The snippets that follow its prompt, in their order.
 	SnippetIds []string `json:"snippetIds"`
 	// Whether marked snippets join a caller's own system message.
@@ -712,6 +716,8 @@ type CreateConfigurationInput struct {
 	AllowedToolGroups []string `json:"allowedToolGroups"`
 	// Whether a second person must approve writes.
 	RequireSecondApprover bool `json:"requireSecondApprover"`
+	// Whether whoever may approve a proposal may change its texts first.
+	AllowProposalEdits bool `json:"allowProposalEdits"`
 	// The snippets that follow its prompt, in this order, each once.
 	SnippetIds []string `json:"snippetIds"`
 	// Whether marked snippets join a caller's own system message.
@@ -1190,6 +1196,88 @@ type EditMessagePayload struct {
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `editProposal` takes.
+type EditProposalInput struct {
+	// Which conversation.
+	ConversationID string `json:"conversationId"`
+	// The card that is changed.
+	TurnDigest string `json:"turnDigest"`
+	// What to say instead.
+	Texts []*EditedTextInput `json:"texts"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `editProposal` answers.
+type EditProposalPayload struct {
+	// The conversation with its new card; null when it was refused.
+	Conversation *Conversation `json:"conversation"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// Texts to change.
+type EditRunProposalInput struct {
+	// The run.
+	RunID string `json:"runId"`
+	// The turn that the card showed.
+	TurnDigest string `json:"turnDigest"`
+	// What to say instead.
+	Texts []*EditedTextInput `json:"texts"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// The run with its new card.
+type EditRunProposalPayload struct {
+	// The run; null when refused.
+	Run *Run `json:"run"`
+	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// A person changed texts of the calls that wait. The card that shows them is the next event.
+type EditedEvent struct {
+	// Its place in the run, from 0, without gaps.
+	Sequence int `json:"sequence"`
+	// What it tells.
+	Kind RunEventKind `json:"kind"`
+	// The model round within the stretch, from 1; 0 outside a round.
+	Round int `json:"round"`
+	// How long it took.
+	DurationMs int `json:"durationMs"`
+	// When it ended.
+	At time.Time `json:"at"`
+	// Whether what was said is kept and cannot be decrypted any more; the step itself stands.
+	ContentUnreadable bool `json:"contentUnreadable"`
+	// The id of who changed them.
+	EditedBy *string `json:"editedBy"`
+	// Names the turn as it waited before.
+	TurnDigest *string `json:"turnDigest"`
+	// Which texts: the tool and the place in its arguments.
+	Places []string `json:"places"`
+}
+
+func (EditedEvent) IsRunEvent() {}
+
+// Another text for a call that waits.
+type EditedTextInput struct {
+	// The call's position in the turn, as its card tells it.
+	Call int `json:"call"`
+	// One of the places that the card lists.
+	Pointer string `json:"pointer"`
+	// What it should say.
+	Text string `json:"text"`
 }
 
 // A run whose process is to end.
@@ -1889,6 +1977,8 @@ type OutcomeEntry struct {
 	Tool string `json:"tool"`
 	// The record that it was about; null when it would have made one.
 	Target *CallTarget `json:"target"`
+	// Whether a person changed it before it was decided.
+	Edited bool `json:"edited"`
 	// The names that belong in a client's own sentence.
 	Args []string `json:"args"`
 	// A sentence in English, for clients without their own.
@@ -1921,6 +2011,12 @@ type PendingCall struct {
 	Preview *CallPreview `json:"preview"`
 	// What it is about; null for a call that creates its record.
 	Target *CallTarget `json:"target"`
+	// The texts that the viewer may change before it is decided; see `editRunProposal`.
+	Texts []*ProposedText `json:"texts"`
+	// Whether a person changed it since the model proposed it.
+	Edited bool `json:"edited"`
+	// The arguments as the model proposed them; null unless a person changed them, or for whoever may not read the record.
+	ProposedArguments json.RawMessage `json:"proposedArguments"`
 }
 
 // A card: what waits for a decision.
@@ -2020,6 +2116,14 @@ type ProgressEvent struct {
 }
 
 func (ProgressEvent) IsRunEvent() {}
+
+// A text that a call would write.
+type ProposedText struct {
+	// Where it stands in the arguments: a JSON pointer (RFC 6901) such as `/fields/header`.
+	Pointer string `json:"pointer"`
+	// What it says now.
+	Text string `json:"text"`
+}
 
 // A model endpoint.
 type Provider struct {
@@ -3588,6 +3692,10 @@ type ToolCallEvent struct {
 	Arguments json.RawMessage `json:"arguments"`
 	// What the model read of it. Kept from the privacy level redacted up, for the initiator and administrators; else null.
 	Result *string `json:"result"`
+	// Whether a person changed it before it was approved; `arguments` are then the changed ones.
+	Edited bool `json:"edited"`
+	// The arguments as the model proposed them, if a person changed them. Kept and shown like `arguments`.
+	ProposedArguments json.RawMessage `json:"proposedArguments"`
 }
 
 func (ToolCallEvent) IsRunEvent() {}
@@ -3732,6 +3840,8 @@ type UpdateConfigurationInput struct {
 	AllowedToolGroups graphql.Omittable[[]string] `json:"allowedToolGroups"`
 	// Whether a second person must approve writes.
 	RequireSecondApprover *bool `json:"requireSecondApprover"`
+	// Whether whoever may approve a proposal may change its texts first. Proposals that wait follow it at once.
+	AllowProposalEdits *bool `json:"allowProposalEdits"`
 	// The snippets that follow its prompt, in this order, each once.
 	SnippetIds []string `json:"snippetIds"`
 	// Whether marked snippets join a caller's own system message.
@@ -4052,6 +4162,8 @@ const (
 	AuditEventRunDecided AuditEvent = "RUN_DECIDED"
 	// A decision was refused.
 	AuditEventRunDecisionRefused AuditEvent = "RUN_DECISION_REFUSED"
+	// Texts of a proposal were changed before it was decided.
+	AuditEventProposalEdited AuditEvent = "PROPOSAL_EDITED"
 	// A run ended.
 	AuditEventRunEnded AuditEvent = "RUN_ENDED"
 	// A tool was kept from a run.
@@ -4134,6 +4246,7 @@ var AllAuditEvent = []AuditEvent{
 	AuditEventRunRefused,
 	AuditEventRunDecided,
 	AuditEventRunDecisionRefused,
+	AuditEventProposalEdited,
 	AuditEventRunEnded,
 	AuditEventToolDenied,
 	AuditEventWriteExecuted,
@@ -4166,7 +4279,7 @@ var AllAuditEvent = []AuditEvent{
 
 func (e AuditEvent) IsValid() bool {
 	switch e {
-	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved, AuditEventMcpServerImported, AuditEventMcpServerDeleted, AuditEventMcpToolReviewed, AuditEventMcpToolReviewRefused, AuditEventMcpToolChanged:
+	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventProposalEdited, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved, AuditEventMcpServerImported, AuditEventMcpServerDeleted, AuditEventMcpToolReviewed, AuditEventMcpToolReviewRefused, AuditEventMcpToolChanged:
 		return true
 	}
 	return false
@@ -5191,6 +5304,8 @@ const (
 	RefusalCodeStaleTurn RefusalCode = "STALE_TURN"
 	// The card does not offer this answer.
 	RefusalCodeAnswerNotOffered RefusalCode = "ANSWER_NOT_OFFERED"
+	// The proposal cannot be changed like this: the configuration does not allow it, it is no text, or it could not be previewed.
+	RefusalCodeNotEditable RefusalCode = "NOT_EDITABLE"
 	// The values do not satisfy the schema that was asked for.
 	RefusalCodeInputInvalid RefusalCode = "INPUT_INVALID"
 	// The tool may not be used here.
@@ -5246,6 +5361,7 @@ var AllRefusalCode = []RefusalCode{
 	RefusalCodeClaimLost,
 	RefusalCodeStaleTurn,
 	RefusalCodeAnswerNotOffered,
+	RefusalCodeNotEditable,
 	RefusalCodeInputInvalid,
 	RefusalCodeToolNotAllowed,
 	RefusalCodeInstructionWithdrawn,
@@ -5257,7 +5373,7 @@ var AllRefusalCode = []RefusalCode{
 
 func (e RefusalCode) IsValid() bool {
 	switch e {
-	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeConversationArchived, RefusalCodeNothingToRetry, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen, RefusalCodeServerUnreachable, RefusalCodeTooManyTools, RefusalCodeToolGone:
+	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeConversationArchived, RefusalCodeNothingToRetry, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeNotEditable, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen, RefusalCodeServerUnreachable, RefusalCodeTooManyTools, RefusalCodeToolGone:
 		return true
 	}
 	return false
@@ -5298,6 +5414,8 @@ const (
 	RunEventKindWrite RunEventKind = "WRITE"
 	// The run began to wait for a person.
 	RunEventKindSuspended RunEventKind = "SUSPENDED"
+	// A person changed texts of the calls that wait.
+	RunEventKindEdited RunEventKind = "EDITED"
 	// A person decided.
 	RunEventKindDecision RunEventKind = "DECISION"
 	// A person gave input.
@@ -5318,6 +5436,7 @@ var AllRunEventKind = []RunEventKind{
 	RunEventKindToolCall,
 	RunEventKindWrite,
 	RunEventKindSuspended,
+	RunEventKindEdited,
 	RunEventKindDecision,
 	RunEventKindInput,
 	RunEventKindProgress,
@@ -5328,7 +5447,7 @@ var AllRunEventKind = []RunEventKind{
 
 func (e RunEventKind) IsValid() bool {
 	switch e {
-	case RunEventKindStarted, RunEventKindModelCall, RunEventKindToolCall, RunEventKindWrite, RunEventKindSuspended, RunEventKindDecision, RunEventKindInput, RunEventKindProgress, RunEventKindHighlight, RunEventKindNotice, RunEventKindSettled:
+	case RunEventKindStarted, RunEventKindModelCall, RunEventKindToolCall, RunEventKindWrite, RunEventKindSuspended, RunEventKindEdited, RunEventKindDecision, RunEventKindInput, RunEventKindProgress, RunEventKindHighlight, RunEventKindNotice, RunEventKindSettled:
 		return true
 	}
 	return false

@@ -73,10 +73,14 @@ func (s *segment) executeWrite(ctx context.Context, at int, c prompt.Call, appro
 	clear(s.shown) // the other previews of the turn were made from what this write may have changed
 	rest := change.Change{Events: s.noticed(c, result)}
 	if result.Write != nil {
-		rest.Audit = []audit.Entry{audit.Record(s.agent.World, s.initiator, audit.WriteExecuted).InRun(s.id).
+		wrote := audit.Record(s.agent.World, s.initiator, audit.WriteExecuted).InRun(s.id).
 			With("tool", c.Tool).With("table", result.Write.Target.Table).With("id", result.Write.Target.ID).
 			With("kind", result.Write.Kind).With("completeness", result.Write.Completeness).
-			With("hookFailedAfterWrite", result.HookFailedAfterWrite)}
+			With("hookFailedAfterWrite", result.HookFailedAfterWrite)
+		if s.changed(c) != nil {
+			wrote = wrote.With("edited", true)
+		}
+		rest.Audit = []audit.Entry{wrote}
 	}
 	return s.record(ctx, at, c, result, took, []change.Value{runFence.To(nil)}, rest)
 }
@@ -120,13 +124,17 @@ func (s *segment) key(c prompt.Call) string {
 // record stores the step of a call with the state it changes and appends its result to
 // the transcript. A write step follows its tool step (RULES G6).
 func (s *segment) record(ctx context.Context, at int, c prompt.Call, result tool.Result, tookMS int, set []change.Value, rest change.Change) error {
-	result.Text = s.agent.Secrets.Redactor().Any(result.Text)
-	result, verdict := s.judgeResult(result)
+	result.Text = s.agent.Secrets.Redactor().Any(result.Text + s.changedNote(c))
+	result, verdict := s.judgeResult(result.Bounded())
 	step := s.event(run.EventToolCall, run.EventData{
 		Tool: s.named(c), Call: at, IsError: result.IsError, Token: result.Token, Bytes: len(result.Text),
 	})
 	step.DurationMS = tookMS
-	step = withWords(step, called(c, resultText(result)))
+	said := called(c, resultText(result))
+	if edited := s.changed(c); edited != nil {
+		step.Data.Edited, said.Proposed = true, []run.Proposed{{Tool: c.Tool, Arguments: object(edited.Proposed)}}
+	}
+	step = withWords(step, said)
 	rest.Events = append(rest.Events, step)
 	if w := result.Write; w != nil {
 		rest.Events = append(rest.Events, s.event(run.EventWrite, run.EventData{

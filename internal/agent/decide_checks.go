@@ -26,6 +26,7 @@ var decisionChecks = []func(context.Context, *Agent, *verdict) error{
 	fourEyes,
 	stateReadable,
 	answerOffered,
+	ownWords,
 	targetsReadable,
 	deciderPolicy,
 }

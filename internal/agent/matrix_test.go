@@ -43,6 +43,9 @@ var acts = []act{
 	{"decideRun DENY", &run.Decide, func(h *house, by actor.Actor, r agent.Run) (string, error) {
 		return said(h.agent.Decide(context.Background(), by, agent.Decision{Run: r.ID, TurnDigest: r.TurnDigest}))
 	}},
+	{"editRunProposal", &run.Edit, func(h *house, by actor.Actor, r agent.Run) (string, error) {
+		return said(h.agent.EditProposal(context.Background(), by, rewording(r, "/fields/text", "Edited")))
+	}},
 	{"submitRunInput", &run.Answer, func(h *house, by actor.Actor, r agent.Run) (string, error) {
 		return said(h.agent.SubmitInput(context.Background(), by, agent.Input{Run: r.ID, TurnDigest: r.TurnDigest, Values: []byte(`{"choice":"a"}`)}))
 	}},
@@ -103,6 +106,7 @@ func TestLifecycleMatrix(t *testing.T) {
 	h := build(t, s, rings, s, world.Real())
 	h.drain() // what is queued stays queued
 	ready(h)
+	h.editable()
 	ada, left := h.person("Ada"), h.person("Left")
 	robot, err := h.access.CreateUser(context.Background(), h.admin, access.NewUser{Name: "Robot", Kind: actor.ServiceAccount})
 	h.ok(err)

@@ -24,6 +24,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 	}
 	s.transcript, s.nonceKey, s.gauge = s.agent.clean(state.Messages), state.NonceKey, state.Gauge
 	s.wary, s.catalogue = state.Wary, state.Catalogue
+	s.edited = editedCalls(state.Pending)
 	given := *state.Given
 	void, err := s.secondLook(ctx, state)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *segment) resume(ctx context.Context, state State) error {
 // The checks of who may answer that are asked again once the run is claimed: what they
 // rest on may have changed since they were asked first (RULES R11).
 var (
-	decisionAgain = []func(context.Context, *Agent, *verdict) error{mayAct, configurationUsable, fourEyesAgain, targetsReadable, deciderPolicy}
+	decisionAgain = []func(context.Context, *Agent, *verdict) error{mayAct, configurationUsable, fourEyesAgain, ownWords, targetsReadable, deciderPolicy}
 	inputAgain    = []func(context.Context, *Agent, *verdict) error{mayAnswer, configurationUsable}
 )
 
@@ -197,6 +198,7 @@ func (s *segment) compare(ctx context.Context, pending []Pending) []Pending {
 		case !slices.Equal(old.Lines, fresh[i].Lines):
 			fresh[i].Moved, differs = true, true
 		}
+		fresh[i].Edited = old.Edited
 	}
 	if !differs {
 		return nil

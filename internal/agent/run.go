@@ -137,7 +137,7 @@ type Submitted struct {
 	Values     string    `json:"values"` // SHA-256 of the canonical values
 }
 
-// Calls are the pending calls as the model made them.
+// Calls are the pending calls, as the card shows them.
 func (s State) Calls() []prompt.Call {
 	out := make([]prompt.Call, len(s.Pending))
 	for i, p := range s.Pending {
@@ -154,6 +154,14 @@ type Pending struct {
 	Failed bool         `json:"failed"` // the preview could not be made; it does not bind (RULES R12)
 	Moved  bool         `json:"moved"`  // the lines differ from those of an earlier card (RULES R12)
 	Target *tool.Target `json:"target,omitempty"`
+	// Edited says that Call is not as the model made it any more; nil when it is.
+	Edited *EditedCall `json:"edited,omitempty"`
+}
+
+// EditedCall says how a call came to be other than the model made it (RULES C8).
+type EditedCall struct {
+	Proposed json.RawMessage `json:"proposed"` // the arguments as the model made them
+	By       []uuid.UUID     `json:"by"`       // who changed them, the last one last
 }
 
 // Answer is one way to answer a card (RULES C4).

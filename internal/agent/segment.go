@@ -51,7 +51,8 @@ type segment struct {
 	bound         bool            // a guardrail asks for an approval of the present turn's calls
 	echoes        map[string]bool // by id: calls of the present turn that the model made with a marker
 	round         int
-	shown         map[string]tool.Basis // by key of a pending call: what its last preview was made from
+	edited        map[string]*EditedCall // by id: pending calls that a person changed
+	shown         map[string]tool.Basis  // by key of a pending call: what its last preview was made from
 }
 
 // heartbeat renews the lease at a third of its length, and stops the segment when

@@ -75,6 +75,9 @@ type CardCall struct {
 	Failed    bool
 	Stale     bool
 	Target    *tool.Target
+	Texts     []tool.Text     // what this viewer may change before it is decided (RULES C8)
+	Edited    bool            // a person changed it since the model proposed it
+	Proposed  json.RawMessage // the arguments as the model proposed them; nil when Edited is false
 }
 
 // CardInput is a question and the JSON Schema of its answer.
@@ -110,10 +113,17 @@ func (a *Agent) ConversationCard(ctx context.Context, by actor.Actor, r Run) (*C
 		return card, nil
 	}
 	card.Answers, card.Write = v.answers(a.mayReadTargets(ctx, v)), v.writes()
+	texts, err := a.editable(ctx, v)
+	if err != nil {
+		return nil, err
+	}
 	for i, p := range state.Pending {
-		call := CardCall{Index: i, Tool: p.Call.Tool, Failed: p.Failed, Stale: p.Moved, Target: p.Target}
+		call := CardCall{Index: i, Tool: p.Call.Tool, Failed: p.Failed, Stale: p.Moved, Target: p.Target, Edited: p.Edited != nil}
 		if a.mayReadTarget(ctx, by, r, p) {
-			call.Arguments, call.Lines = p.Call.Arguments, p.Lines
+			call.Arguments, call.Lines, call.Texts = p.Call.Arguments, p.Lines, texts[i]
+			if call.Edited {
+				call.Proposed = p.Edited.Proposed
+			}
 		}
 		card.Calls = append(card.Calls, call)
 	}

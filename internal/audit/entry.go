@@ -40,6 +40,7 @@ const (
 	RunRefused             Event = "RUN_REFUSED"
 	RunDecided             Event = "RUN_DECIDED"
 	RunDecisionRefused     Event = "RUN_DECISION_REFUSED"
+	ProposalEdited         Event = "PROPOSAL_EDITED"
 	RunEnded               Event = "RUN_ENDED"
 	RunRequeued            Event = "RUN_REQUEUED"
 	ToolDenied             Event = "TOOL_DENIED"

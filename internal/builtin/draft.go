@@ -26,10 +26,10 @@ func createPageDraft(c *content.Content) tool.Tool {
 		}
 	}
 	return write[createPageArgs]{
-		spec: writing("create_page_draft", "Draft a page", "Proposes a new page, "+hidden, tool.NonIdempotentWrite,
+		spec: withTexts(writing("create_page_draft", "Draft a page", "Proposes a new page, "+hidden, tool.NonIdempotentWrite,
 			object([]string{"fields"}, map[string]any{
 				"parentId": text("The page that it stands below; without it the top of the site."), "fields": fieldsOf(content.PageTable),
-			})),
+			})), textsOf(content.PageTable)...),
 		kind:   content.KindCreate,
 		target: creates[createPageArgs],
 		plan: func(ctx context.Context, call tool.Call, a createPageArgs) ([]string, error) {
@@ -77,7 +77,7 @@ func createTranslationDraft(c *content.Content) tool.Tool {
 	}
 	texts := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
 	return write[translationArgs]{
-		spec: writing("create_translation_draft", "Draft a translation",
+		spec: withTexts(writing("create_translation_draft", "Draft a translation",
 			"Proposes a translation of a page with its elements, or of one element, "+hidden+" Text that is not given stays in the original's language.",
 			tool.NonIdempotentWrite,
 			object([]string{"table", "id", "language", "fields"}, map[string]any{
@@ -89,7 +89,7 @@ func createTranslationDraft(c *content.Content) tool.Tool {
 					"type": "object", "additionalProperties": texts,
 					"description": "For a page: the texts of its elements, by the element's id.",
 				},
-			})),
+			})), "/fields/*", "/elements/*/*"),
 		kind:   content.KindCreate,
 		target: creates[translationArgs],
 		plan: func(ctx context.Context, call tool.Call, a translationArgs) ([]string, error) {

@@ -30,7 +30,7 @@ func pictureTarget(a pictureArgs) (tool.Target, bool) {
 }
 
 func pictureSpec(name, title, description string) tool.Spec {
-	return writing(name, title, description+" "+notBefore, tool.IdempotentWrite,
+	return withTexts(writing(name, title, description+" "+notBefore, tool.IdempotentWrite,
 		object([]string{"table", "id", "fileId"}, map[string]any{
 			"table": tableAmong(content.PageTable, content.ElementTable), "id": text("The id of the page or element."),
 			"fileId": text("The id of the file to show."),
@@ -38,7 +38,7 @@ func pictureSpec(name, title, description string) tool.Spec {
 				"type": "string", "maxLength": 1000,
 				"description": "The text for those who do not see the picture; without it the file's own is used.",
 			},
-		}))
+		})), "/alternative")
 }
 
 func attachFile(c *content.Content) tool.Tool {
@@ -97,12 +97,12 @@ func setAlternativeText(c *content.Content) tool.Tool {
 		return content.Wording{Table: a.Table, ID: a.ID, Text: a.Text, Revision: call.Basis[a.Record], Origin: origin(call)}
 	}
 	return write[wordingArgs]{
-		spec: writing("set_alternative_text", "Describe a picture",
+		spec: withTexts(writing("set_alternative_text", "Describe a picture",
 			"Proposes the text for those who do not see a picture: of a file wherever it is shown, or of the file that one page or element shows. "+notBefore,
 			tool.IdempotentWrite, object([]string{"table", "id", "text"}, map[string]any{
 				"table": tableName(), "id": text("The id of the file, page or element."),
 				"text": map[string]any{"type": "string", "maxLength": 1000, "description": "The text; empty takes it away."},
-			})),
+			})), "/text"),
 		kind: content.KindUpdate,
 		target: func(a wordingArgs) (tool.Target, bool) {
 			return tool.Target{Record: a.Record, Fields: []string{content.AlternativeField}}, true

@@ -39,6 +39,28 @@ func fieldsOf(table string) map[string]any {
 	return schema
 }
 
+// textsOf is where the arguments of a tool hold a table's text: the fields that a
+// translation says anew.
+func textsOf(table string) []string {
+	declared, err := content.TableNamed(table)
+	if err != nil {
+		panic(err) // as in fieldsOf
+	}
+	var places []string
+	for _, f := range declared.Fields {
+		if f.Spoken {
+			places = append(places, "/fields/"+f.Name)
+		}
+	}
+	return places
+}
+
+// withTexts is a declaration that says where its arguments hold text.
+func withTexts(spec tool.Spec, places ...string) tool.Spec {
+	spec.TextPlaces = places
+	return spec
+}
+
 // seen is what the preview of a call showed, as the content room asks for it.
 func seen(call tool.Call) content.Seen {
 	if call.Basis == nil {
@@ -83,8 +105,8 @@ func update(c *content.Content, table, name, title, description string) tool.Too
 		}
 	}
 	return write[updateArgs]{
-		spec: writing(name, title, description, tool.IdempotentWrite,
-			object([]string{"id", "fields"}, map[string]any{"id": text("The record's id."), "fields": fieldsOf(table)})),
+		spec: withTexts(writing(name, title, description, tool.IdempotentWrite,
+			object([]string{"id", "fields"}, map[string]any{"id": text("The record's id."), "fields": fieldsOf(table)})), textsOf(table)...),
 		kind: content.KindUpdate,
 		target: func(a updateArgs) (tool.Target, bool) {
 			return tool.Target{
@@ -118,12 +140,12 @@ func createElementDraft(c *content.Content) tool.Tool {
 		}
 	}
 	return write[createElementArgs]{
-		spec: writing("create_element_draft", "Draft an element",
+		spec: withTexts(writing("create_element_draft", "Draft an element",
 			"Proposes a new element at the end of a page, hidden until somebody publishes it. Nothing is made before a person has approved it.",
 			tool.NonIdempotentWrite,
 			object([]string{"pageId", "fields"}, map[string]any{
 				"pageId": text("The page that the element stands on."), "fields": fieldsOf(content.ElementTable),
-			})),
+			})), textsOf(content.ElementTable)...),
 		kind:   content.KindCreate,
 		target: func(createElementArgs) (tool.Target, bool) { return tool.Target{}, false },
 		plan: func(ctx context.Context, call tool.Call, a createElementArgs) ([]string, error) {

@@ -83,6 +83,7 @@ type Card struct {
 	Tool     string       `json:"tool"`
 	Write    bool         `json:"write,omitempty"`
 	Target   *tool.Target `json:"target,omitempty"`
+	Edited   bool         `json:"edited,omitempty"` // a person changed what the model proposed
 	// Answer is empty until it is answered, Answered for a question.
 	Answer    agent.Answer `json:"answer,omitempty"`
 	By        uuid.UUID    `json:"by,omitzero"`
@@ -112,6 +113,7 @@ type Runtime interface {
 	// CheckStart refuses what Start would refuse, and stores no run.
 	CheckStart(ctx context.Context, by actor.Actor, req agent.StartRequest) error
 	Decide(ctx context.Context, by actor.Actor, d agent.Decision) (agent.Run, error)
+	EditProposal(ctx context.Context, by actor.Actor, e agent.Edit) (agent.Run, error)
 	SubmitInput(ctx context.Context, by actor.Actor, in agent.Input) (agent.Run, error)
 	Cancel(ctx context.Context, by actor.Actor, id uuid.UUID) (bool, error)
 	CancelIfWaiting(ctx context.Context, by actor.Actor, id uuid.UUID) (bool, run.Status, error)

@@ -141,6 +141,8 @@ func (h *house) live(r *rand.Rand) {
 			_, err = room.Stop(ctx, h.admin, c.ID)
 		case act == 1 && now.Status == chat.Failed:
 			_, err = room.Retry(ctx, h.admin, c.ID)
+		case act == 2 && r.IntN(3) == 0 && now.Status == chat.AwaitingApproval && now.Card != nil:
+			_, err = room.EditProposal(ctx, h.admin, rewording(now, fmt.Sprint("Edited ", n)))
 		case act <= 3 && now.Status == chat.AwaitingApproval && now.Card != nil:
 			answers := []agent.Answer{agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny}
 			_, err = room.Decide(ctx, h.admin, chat.Decision{Conversation: c.ID, TurnDigest: now.Card.Turn, Answer: answers[r.IntN(len(answers))]})

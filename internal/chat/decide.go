@@ -32,6 +32,43 @@ func (c *Chat) Decide(ctx context.Context, by actor.Actor, d Decision) (Conversa
 	return c.answer(ctx, by, reply{conversation: d.Conversation, turn: d.TurnDigest, answer: d.Answer})
 }
 
+// Edit is other texts for the card that a conversation shows.
+type Edit struct {
+	Conversation uuid.UUID
+	TurnDigest   string // of the card that is changed (RULES R19)
+	Texts        []agent.EditedText
+}
+
+// EditProposal changes texts of the card that the conversation shows; another card takes its
+// place (RULES C8). The run holds the proposal, so the change is made there, once, and comes
+// back by the way of all its steps.
+//
+// Refusals: NOT_WAITING, STALE_TURN, CONVERSATION_ARCHIVED, and what changing a run's
+// proposal refuses.
+func (c *Chat) EditProposal(ctx context.Context, by actor.Actor, e Edit) (Conversation, error) {
+	if _, err := c.find(ctx, by, e.Conversation); err != nil {
+		return Conversation{}, err
+	}
+	if err := c.catchUp(ctx, e.Conversation); err != nil {
+		return Conversation{}, err
+	}
+	now, err := c.Store.Conversation(ctx, e.Conversation)
+	if err != nil {
+		return Conversation{}, err
+	}
+	if err := shows(now, AwaitingApproval, e.TurnDigest); err != nil {
+		return Conversation{}, err
+	}
+	_, err = c.Runtime.EditProposal(ctx, by, agent.Edit{Run: now.RunID, TurnDigest: e.TurnDigest, Texts: e.Texts, Conversation: now.ID})
+	if err != nil {
+		return Conversation{}, err
+	}
+	if err := c.catchUp(ctx, e.Conversation); err != nil {
+		return Conversation{}, err
+	}
+	return c.Store.Conversation(ctx, e.Conversation)
+}
+
 // Answer is the owner's answer to a question.
 type Answer struct {
 	Conversation uuid.UUID
@@ -94,15 +131,24 @@ func (r reply) fits(now Conversation) error {
 	if r.answer == Answered {
 		waits = AwaitingInput
 	}
+	if err := shows(now, waits, r.turn); err != nil {
+		return err
+	}
+	if !slices.Contains(now.Card.offers(), r.answer) {
+		return fault.Refuse(fault.AnswerNotOffered, "This card does not offer the answer %s; it offers %v.", r.answer, now.Card.offers())
+	}
+	return nil
+}
+
+// shows refuses what is meant for a card that the conversation does not show.
+func shows(now Conversation, waits Status, turn string) error {
 	switch {
 	case now.Archived != nil:
 		return archived()
 	case now.Status != waits || now.Card == nil:
 		return fault.Refuse(fault.NotWaiting, "The conversation does not wait for this; it is %s.", now.Status)
-	case now.Card.Turn != r.turn:
+	case now.Card.Turn != turn:
 		return fault.Refuse(fault.StaleTurn, "The conversation waits with something else now; look at it again.")
-	case !slices.Contains(now.Card.offers(), r.answer):
-		return fault.Refuse(fault.AnswerNotOffered, "This card does not offer the answer %s; it offers %v.", r.answer, now.Card.offers())
 	}
 	return nil
 }

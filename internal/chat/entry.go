@@ -56,6 +56,7 @@ type Data struct {
 	Process bool         `json:"process,omitempty"`
 	Tool    string       `json:"tool,omitempty"`
 	Target  *tool.Target `json:"target,omitempty"`
+	Edited  bool         `json:"edited,omitempty"` // a person changed what was proposed
 
 	Code string   `json:"code,omitempty"` // of an outcome or a notice
 	Args []string `json:"args,omitempty"`

@@ -262,13 +262,14 @@ func (f *follower) waits(ctx context.Context, e run.Event) error {
 		card.Tool = shown.Input.Tool
 	case len(shown.Calls) > 0:
 		card.Tool, card.Target, card.Write = shown.Calls[0].Tool, shown.Calls[0].Target, shown.Write
+		card.Edited = slices.ContainsFunc(shown.Calls, func(c agent.CardCall) bool { return c.Edited })
 	}
 	kind := KindProposal
 	if card.Question {
 		kind = KindQuestion
 	}
 	f.card = &card
-	f.append(Entry{Kind: kind, Data: Data{Turn: card.Turn, Tool: card.Tool, Target: card.Target, Process: card.Process != uuid.Nil}})
+	f.append(Entry{Kind: kind, Data: Data{Turn: card.Turn, Tool: card.Tool, Target: card.Target, Process: card.Process != uuid.Nil, Edited: card.Edited}})
 	return nil
 }
 

@@ -283,7 +283,7 @@ func outcomeOf(turn uuid.UUID, card Card, o Outcome) Entry {
 	}
 	return Entry{Kind: KindOutcome, RunID: turn, Data: Data{
 		Code: string(o), Args: args, Line: line(string(o), args), Turn: card.Turn, Tool: card.Tool, Target: card.Target,
-		Process: card.Process != uuid.Nil,
+		Process: card.Process != uuid.Nil, Edited: card.Edited,
 	}}
 }
 

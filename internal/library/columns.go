@@ -138,6 +138,7 @@ var (
 	configurationWindow     = change.Int(configurationsTable, "context_window")
 	configurationPrompt     = change.Text[string](configurationsTable, "system_prompt")
 	configurationGroups     = change.JSON[[]tool.Group](configurationsTable, "allowed_tool_groups")
+	configurationEdits      = change.Bool(configurationsTable, "allow_proposal_edits")
 	configurationFourEyes   = change.Bool(configurationsTable, "require_second_approver")
 	configurationSnippets   = change.Bool(configurationsTable, "snippets_in_caller_system_message")
 	configurationSnippetIDs = change.JSON[[]uuid.UUID](configurationsTable, "snippet_ids")

@@ -24,6 +24,7 @@ type Configuration struct {
 	SystemPrompt                 string
 	AllowedToolGroups            []tool.Group // nil allows all groups
 	RequireSecondApprover        bool
+	AllowProposalEdits           bool        // whoever approves may change proposed texts first (RULES C8)
 	SnippetIDs                   []uuid.UUID // in the order in which they join (RULES N5)
 	SnippetsInCallerSystemPrompt bool        // RULES N2
 	MaxIterations                int         // 0 leaves it to the settings

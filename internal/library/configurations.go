@@ -26,6 +26,7 @@ type NewConfiguration struct {
 	SystemPrompt                 string
 	AllowedToolGroups            []tool.Group // nil allows all
 	RequireSecondApprover        bool
+	AllowProposalEdits           bool
 	SnippetIDs                   []uuid.UUID // in order, each once (RULES N5)
 	SnippetsInCallerSystemPrompt bool
 	MaxIterations                int // below 1 leaves it to the settings (RULES R9)
@@ -44,7 +45,7 @@ func (l *Library) CreateConfiguration(ctx context.Context, by actor.Actor, in Ne
 		SnippetIDs: in.SnippetIDs, SnippetsInCallerSystemPrompt: in.SnippetsInCallerSystemPrompt, MaxIterations: in.MaxIterations,
 		AllowedUserIDs: in.AllowedUserIDs, Revision: 1, CreatedAt: l.World.Now(),
 		MaxOutputTokens: in.MaxOutputTokens, Price: in.Price, Fallbacks: in.Fallbacks,
-		ApprovalExpiryHours: in.ApprovalExpiryHours,
+		ApprovalExpiryHours: in.ApprovalExpiryHours, AllowProposalEdits: in.AllowProposalEdits,
 	}
 	if err := l.checkConfiguration(ctx, &c); err != nil {
 		return Configuration{}, err
@@ -67,7 +68,7 @@ func configurationColumns(c Configuration) []change.Value {
 	return []change.Value{
 		configurationName.To(c.Name), configurationProvider.To(c.ProviderID), configurationModel.To(c.Model),
 		configurationWindow.To(c.ContextWindow), configurationPrompt.To(c.SystemPrompt), configurationGroups.To(c.AllowedToolGroups),
-		configurationFourEyes.To(c.RequireSecondApprover), configurationSnippets.To(c.SnippetsInCallerSystemPrompt),
+		configurationFourEyes.To(c.RequireSecondApprover), configurationEdits.To(c.AllowProposalEdits), configurationSnippets.To(c.SnippetsInCallerSystemPrompt),
 		configurationSnippetIDs.To(c.SnippetIDs), configurationMaxRounds.To(c.MaxIterations), configurationUsers.To(c.AllowedUserIDs),
 		configurationMaxOutput.To(c.MaxOutputTokens), configurationPrice.To(c.Price), configurationFallbacks.To(c.Fallbacks),
 		configurationExpiry.To(c.ApprovalExpiryHours),
@@ -93,6 +94,7 @@ type ConfigurationUpdate struct {
 	// AllowedToolGroups, when set, replaces the groups; a pointer to nil allows all.
 	AllowedToolGroups            *[]tool.Group
 	RequireSecondApprover        *bool
+	AllowProposalEdits           *bool
 	SnippetIDs                   *[]uuid.UUID
 	SnippetsInCallerSystemPrompt *bool
 	MaxIterations                *int
@@ -153,6 +155,7 @@ func (in ConfigurationUpdate) applied(c Configuration) Configuration {
 	set(&c.Fallbacks, in.Fallbacks)
 	set(&c.AllowedToolGroups, in.AllowedToolGroups)
 	set(&c.RequireSecondApprover, in.RequireSecondApprover)
+	set(&c.AllowProposalEdits, in.AllowProposalEdits)
 	set(&c.SnippetIDs, in.SnippetIDs)
 	set(&c.SnippetsInCallerSystemPrompt, in.SnippetsInCallerSystemPrompt)
 	set(&c.MaxIterations, in.MaxIterations)
@@ -163,7 +166,7 @@ func (in ConfigurationUpdate) applied(c Configuration) Configuration {
 
 func configurationEntry(e audit.Entry, c Configuration) audit.Entry {
 	return e.With("configuration", c.ID.String()).With("provider", c.ProviderID.String()).
-		With("secondApprover", c.RequireSecondApprover).With("allowedUsers", idTexts(c.AllowedUserIDs)).
+		With("secondApprover", c.RequireSecondApprover).With("proposalEdits", c.AllowProposalEdits).With("allowedUsers", idTexts(c.AllowedUserIDs)).
 		With("snippets", idTexts(c.SnippetIDs)).With("snippetsInCallers", c.SnippetsInCallerSystemPrompt).
 		With("fallbacks", chainTexts(c.Fallbacks))
 }

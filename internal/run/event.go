@@ -16,6 +16,7 @@ const (
 	EventToolCall  EventKind = "TOOL_CALL"
 	EventWrite     EventKind = "WRITE"
 	EventSuspended EventKind = "SUSPENDED"
+	EventEdited    EventKind = "EDITED"
 	EventDecision  EventKind = "DECISION"
 	EventInput     EventKind = "INPUT"
 	EventProgress  EventKind = "PROGRESS"
@@ -70,6 +71,7 @@ type EventData struct {
 	Approved     *bool  `json:"approved,omitempty"`
 	DecidedBy    string `json:"decidedBy,omitempty"`
 	DenialReason string `json:"denialReason,omitempty"`
+	Edited       bool   `json:"edited,omitempty"` // a person changed the call before it was approved
 
 	Position int  `json:"position,omitempty"`
 	Total    int  `json:"total,omitempty"`

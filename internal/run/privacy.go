@@ -35,7 +35,7 @@ type Content struct {
 	Text      string           `json:"text,omitempty"`      // MODEL_CALL: what the model said; SETTLED: the answer
 	Arguments json.RawMessage  `json:"arguments,omitempty"` // TOOL_CALL
 	Result    string           `json:"result,omitempty"`    // TOOL_CALL: what the model read
-	Proposed  []Proposed       `json:"proposed,omitempty"`  // SUSPENDED: the calls that wait
+	Proposed  []Proposed       `json:"proposed,omitempty"`  // SUSPENDED: the calls that wait; TOOL_CALL: a call that a person changed, as it was proposed
 	Values    json.RawMessage  `json:"values,omitempty"`    // INPUT: what the person gave
 }
 

@@ -47,6 +47,7 @@ var (
 	SuspendForInput    = Transition{Name: "suspend for input", From: []Status{Running}, To: WaitingForInput, Segment: true}
 	Decide             = Transition{Name: "decide", From: []Status{WaitingForApproval}, To: Running}
 	Answer             = Transition{Name: "answer", From: []Status{WaitingForInput}, To: Running}
+	Edit               = Transition{Name: "edit the proposal", From: []Status{WaitingForApproval}, To: WaitingForApproval}
 	Complete           = Transition{Name: "complete", From: []Status{Running}, To: Completed, Segment: true}
 	Fail               = Transition{Name: "fail", From: []Status{Running}, To: Failed, Segment: true}
 	Stop               = Transition{Name: "stop while waiting", From: []Status{WaitingForApproval, WaitingForInput}, To: Failed}
@@ -56,7 +57,7 @@ var (
 
 // Transitions lists every edge.
 var Transitions = []Transition{
-	PickUp, Requeue, Abandon, SuspendForApproval, SuspendForInput, Decide, Answer, Complete, Fail, Stop, Cancel, CancelIfWaiting,
+	PickUp, Requeue, Abandon, SuspendForApproval, SuspendForInput, Decide, Answer, Edit, Complete, Fail, Stop, Cancel, CancelIfWaiting,
 }
 
 // Allows reports whether the transition may start from a status.

@@ -106,8 +106,8 @@ func toConfiguration(row *ent.Configuration) (library.Configuration, error) {
 		ID: row.ID, Name: row.Name, ProviderID: row.ProviderID, Model: row.Model, ContextWindow: row.ContextWindow,
 		SystemPrompt: row.SystemPrompt, AllowedToolGroups: groups, RequireSecondApprover: row.RequireSecondApprover,
 		SnippetIDs: snippets, SnippetsInCallerSystemPrompt: row.SnippetsInCallerSystemMessage, MaxIterations: row.MaxIterations,
-		ApprovalExpiryHours: row.ApprovalExpiryHours,
-		AllowedUserIDs:      users, Revision: row.Revision, Arrangement: row.Arrangement, CreatedAt: row.CreatedAt.UTC(),
+		ApprovalExpiryHours: row.ApprovalExpiryHours, AllowProposalEdits: row.AllowProposalEdits,
+		AllowedUserIDs: users, Revision: row.Revision, Arrangement: row.Arrangement, CreatedAt: row.CreatedAt.UTC(),
 	}, nil
 }
 

@@ -146,6 +146,10 @@ var enums = map[string]struct{ folder, kind string }{
 	"conversations.status":        {"chat", "Status"},
 	"conversation_entries.kind":   {"chat", "Kind"},
 	"conversation_entries.status": {"chat", "Status"},
+	"mcp_servers.transport":       {"remote", "Transport"},
+	"mcp_servers.data_class":      {}, // its room counts them
+	"mcp_tools.status":            {"remote", "Status"},
+	"runs.privacy_level":          {"run", "Privacy"},
 	"runs.status":                 {"run", "Status"},
 	"runs.outcome":                {"run", "Outcome"},
 	"runs.termination_reason":     {"run", "Reason"},

@@ -108,6 +108,9 @@ var contradictions = []struct {
 		_, previews := t.(Previewer)
 		return DeclaredWrite(s) && !previews
 	}},
+	{"it names places of text that it would write, and is no write", func(_ Tool, s Spec) bool {
+		return len(s.TextPlaces) > 0 && !DeclaredWrite(s)
+	}},
 	{"it writes and does not name its target", func(t Tool, s Spec) bool {
 		_, targets := t.(Targeter)
 		return DeclaredWrite(s) && !targets

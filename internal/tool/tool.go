@@ -63,6 +63,10 @@ type Spec struct {
 	// DataClass is the most sensitive data that the tool's results may hold; the zero
 	// value is what editors work on (RULES T8).
 	DataClass DataClass
+	// TextPlaces is where the arguments of a write hold text that it would write: JSON
+	// pointers in which * stands for every member of an object. A person may change that
+	// text before they approve the call, and nothing else of it (RULES G7).
+	TextPlaces []string
 }
 
 // Call is one call as a tool receives it. Actor is the run's initiator: tools act

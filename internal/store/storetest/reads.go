@@ -268,7 +268,7 @@ func configurations(t *testing.T, s *store.Store) {
 	r := NewRows(t, s)
 	now, ada, other := r.World.Now(), uuid.New(), uuid.New()
 	id := r.Configuration(V("context_window", int64(8192)), V("system_prompt", "Be brief."), V("allowed_tool_groups", `["content_read"]`),
-		V("require_second_approver", true), V("snippets_in_caller_system_message", true), V("max_iterations", int64(4)), V("approval_expiry_hours", int64(9)),
+		V("require_second_approver", true), V("allow_proposal_edits", true), V("snippets_in_caller_system_message", true), V("max_iterations", int64(4)), V("approval_expiry_hours", int64(9)),
 		V("allowed_user_ids", `["`+ada.String()+`"]`), V("snippet_ids", `["`+other.String()+`","`+ada.String()+`"]`), V("revision", int64(3)), V("created_at", now),
 		V("max_output_tokens", int64(900)), V("price", `{"input":3,"output":4}`), V("fallbacks", `[{"provider":"`+ada.String()+`","model":"b","contextWindow":7}]`))
 	var provider uuid.UUID
@@ -277,7 +277,7 @@ func configurations(t *testing.T, s *store.Store) {
 		provider = got.ProviderID
 		same(t, got, library.Configuration{
 			ID: id, Name: "Editorial", ProviderID: provider, Model: "script", ContextWindow: 8192, SystemPrompt: "Be brief.",
-			AllowedToolGroups: []tool.Group{tool.GroupContentRead}, RequireSecondApprover: true, SnippetsInCallerSystemPrompt: true,
+			AllowedToolGroups: []tool.Group{tool.GroupContentRead}, RequireSecondApprover: true, AllowProposalEdits: true, SnippetsInCallerSystemPrompt: true,
 			SnippetIDs: []uuid.UUID{other, ada}, MaxIterations: 4, ApprovalExpiryHours: 9, AllowedUserIDs: []uuid.UUID{ada}, Revision: 3, CreatedAt: now,
 			MaxOutputTokens: 900, Price: &library.Price{Input: 3, Output: 4}, Fallbacks: []library.Choice{{ProviderID: ada, Model: "b", ContextWindow: 7}},
 		}, err)
