@@ -18,7 +18,7 @@ const module = "github.com/countersign/countersign"
 // pure rooms touch no SQL, HTTP, GraphQL or clock.
 var pure = []string{
 	"internal/skill", "internal/prompt", "internal/run", "internal/tool", "internal/audit",
-	"internal/actor", "internal/fault", "internal/change", "internal/guard",
+	"internal/actor", "internal/fault", "internal/change", "internal/guard", "internal/wording",
 }
 
 // useCases may lean on the pure rooms and, in this order, on those before them.

@@ -83,14 +83,14 @@ func outcomeEntry(e chat.Entry) model.ConversationEntry {
 	return &model.OutcomeEntry{
 		Sequence: e.Sequence, Kind: conversationKinds.out(e.Kind), Status: conversationStatuses.out(e.Status), RunID: runKind.maybe(e.RunID), At: e.At,
 		TurnDigest: e.Data.Turn, Outcome: cardOutcomes.out(chat.Outcome(e.Data.Code)), Tool: e.Data.Tool, Target: toTarget(e.Data.Target), Edited: e.Data.Edited,
-		Args: append([]string{}, e.Data.Args...), Text: e.Data.Line,
+		Args: append([]string{}, e.Data.Args...),
 	}
 }
 
 func noticeEntry(e chat.Entry) model.ConversationEntry {
 	return &model.NoticeEntry{
 		Sequence: e.Sequence, Kind: conversationKinds.out(e.Kind), Status: conversationStatuses.out(e.Status), RunID: runKind.maybe(e.RunID), At: e.At,
-		Code: e.Data.Code, Args: append([]string{}, e.Data.Args...), Text: e.Data.Line,
+		Code: e.Data.Code, Args: append([]string{}, e.Data.Args...),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/graph/generated"
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/chat"
+	"github.com/countersign/countersign/internal/wording"
 )
 
 func (r *conversationResolver) Configuration(ctx context.Context, obj *model.Conversation) (*model.Configuration, error) {
@@ -279,12 +280,20 @@ func (r *mutationResolver) SetConversationConfiguration(ctx context.Context, inp
 	return &model.SetConversationConfigurationPayload{Conversation: conversation, Refusal: refusal, ClientMutationID: input.ClientMutationID}, nil
 }
 
+func (r *noticeEntryResolver) Text(ctx context.Context, obj *model.NoticeEntry, language model.Language) (string, error) {
+	return wording.Say(languages.in[language], obj.Code, obj.Args...), nil
+}
+
 func (r *openPointResolver) Skill(ctx context.Context, obj *model.OpenPoint) (*model.Skill, error) {
 	return pointed(ctx, r.load(ctx).skills, obj.Domain.SkillID, toSkill)
 }
 
 func (r *openPointResolver) SkippedBy(ctx context.Context, obj *model.OpenPoint) (*model.User, error) {
 	return r.person(ctx, obj.Domain.SkippedBy)
+}
+
+func (r *outcomeEntryResolver) Text(ctx context.Context, obj *model.OutcomeEntry, language model.Language) (string, error) {
+	return wording.Say(languages.in[language], string(cardOutcomes.in[obj.Outcome]), obj.Args...), nil
 }
 
 func (r *queryResolver) Conversations(ctx context.Context, filter *model.ConversationFilter, first *int, after *string, last *int, before *string) (*model.ConversationConnection, error) {
@@ -341,9 +350,15 @@ func (r *subscriptionResolver) InboxUpdates(ctx context.Context) (<-chan *model.
 
 func (r *Resolver) Conversation() generated.ConversationResolver { return &conversationResolver{r} }
 
+func (r *Resolver) NoticeEntry() generated.NoticeEntryResolver { return &noticeEntryResolver{r} }
+
 func (r *Resolver) OpenPoint() generated.OpenPointResolver { return &openPointResolver{r} }
+
+func (r *Resolver) OutcomeEntry() generated.OutcomeEntryResolver { return &outcomeEntryResolver{r} }
 
 type (
 	conversationResolver struct{ *Resolver }
+	noticeEntryResolver  struct{ *Resolver }
 	openPointResolver    struct{ *Resolver }
+	outcomeEntryResolver struct{ *Resolver }
 )

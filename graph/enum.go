@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
 	"github.com/countersign/countersign/internal/tool"
+	"github.com/countersign/countersign/internal/wording"
 )
 
 // enum maps the values of an enum of the API to the constants of a room and back. There is one way of writing: the constant in upper case, with an
@@ -110,12 +111,8 @@ var (
 		run.ReasonContextTruncated, run.ReasonInstructionWithdrawn, run.ReasonSecondApproverRequired, run.ReasonSuspendFailed,
 		run.ReasonGuardrailBlocked, run.ReasonGuardrailApproval)
 	pinWays     = mapping[model.RunPinWay](run.WayAlways, run.WayInvoked, run.WayForced, run.WayLoaded)
-	noticeCodes = mapping[model.RunNoticeCode](run.NoticeIntegritySkipped, run.NoticeDroppedForSize, run.NoticeProcessSkipped, run.NoticeInstructionGone,
-		run.NoticePreviewMoved, run.NoticeSecondApprover, run.NoticeGuardrailBlocked, run.NoticeGuardrailApproval, run.NoticeUnreadableProcess,
-		run.NoticePinDetached, run.NoticePinConfiguration, run.NoticeProcessEnded, run.NoticeRequeued, run.NoticeAnswerVoid,
-		run.NoticeApprovalExpired, run.NoticeToolChanged, run.NoticeNoChangeMade,
-		run.NoticeCatalogueCut, run.NoticeSectionLeftOut)
-	eventKinds = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventEdited, run.EventDecision,
+	noticeCodes = mapping[model.RunNoticeCode](run.Notices...)
+	eventKinds  = mapping[model.RunEventKind](run.EventStarted, run.EventModelCall, run.EventToolCall, run.EventWrite, run.EventSuspended, run.EventEdited, run.EventDecision,
 		run.EventInput, run.EventProgress, run.EventHighlight, run.EventNotice, run.EventSettled)
 	conversationStatuses = mapping[model.ConversationStatus](chat.Idle, chat.Queued, chat.Processing, chat.AwaitingApproval, chat.AwaitingInput, chat.Failed)
 	conversationKinds    = mapping[model.ConversationEntryKind](chat.KindMessage, chat.KindAnswer, chat.KindProposal, chat.KindQuestion, chat.KindOutcome,
@@ -123,6 +120,7 @@ var (
 	cardOutcomes  = mapping[model.CardOutcome](chat.Applied, chat.CheckRecord, chat.NotApplied, chat.AskedVariant, chat.Skipped, chat.Denied, chat.Discarded)
 	busyChoices   = mapping[model.WhenBusy](chat.RefuseWhenBusy, chat.QueueWhenBusy)
 	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)
+	languages     = mapping[model.Language](wording.Languages...)
 	denialReasons = mapping[model.DenialReason](agent.Variant, agent.Skip)
 
 	// What the rules and the trail name is written in the API's way already; the schema is held against their constants.

@@ -125,7 +125,7 @@ func highlightEvent(e run.Event) model.RunEvent {
 func noticeEvent(e run.Event) model.RunEvent {
 	return &model.NoticeEvent{
 		Sequence: e.Sequence, Kind: eventKinds.out(e.Kind), Round: e.Round, DurationMs: e.DurationMS, At: e.At, ContentUnreadable: e.Unreadable,
-		Notice: toNotice(run.Notice{Code: run.NoticeCode(e.Data.Code), Args: e.Data.Args, Text: e.Data.Text}),
+		Notice: toNotice(run.Notice{Code: run.NoticeCode(e.Data.Code), Args: e.Data.Args}),
 	}
 }
 

@@ -61,7 +61,7 @@ func toPin(p run.Pin) *model.RunPin {
 }
 
 func toNotice(n run.Notice) *model.RunNotice {
-	return &model.RunNotice{Code: noticeCodes.out(n.Code), Args: append([]string{}, n.Args...), Text: n.Text}
+	return &model.RunNotice{Code: noticeCodes.out(n.Code), Args: append([]string{}, n.Args...)}
 }
 
 func runConnection(w window, read []agent.Run) *model.RunConnection {

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/run"
+	"github.com/countersign/countersign/internal/wording"
 )
 
 func (r *mutationResolver) StartRun(ctx context.Context, input model.StartRunInput) (*model.StartRunPayload, error) {
@@ -219,6 +220,10 @@ func (r *runInvocationResolver) Skill(ctx context.Context, obj *model.RunInvocat
 	return pointed(ctx, r.load(ctx).skills, obj.SkillUUID, toSkill)
 }
 
+func (r *runNoticeResolver) Text(ctx context.Context, obj *model.RunNotice, language model.Language) (string, error) {
+	return wording.Say(languages.in[language], string(noticeCodes.in[obj.Code]), obj.Args...), nil
+}
+
 func (r *runPinResolver) Skill(ctx context.Context, obj *model.RunPin) (*model.Skill, error) {
 	return pointed(ctx, r.load(ctx).skills, obj.Domain.Skill, toSkill)
 }
@@ -259,10 +264,13 @@ func (r *Resolver) Run() generated.RunResolver { return &runResolver{r} }
 
 func (r *Resolver) RunInvocation() generated.RunInvocationResolver { return &runInvocationResolver{r} }
 
+func (r *Resolver) RunNotice() generated.RunNoticeResolver { return &runNoticeResolver{r} }
+
 func (r *Resolver) RunPin() generated.RunPinResolver { return &runPinResolver{r} }
 
 type (
 	runResolver           struct{ *Resolver }
 	runInvocationResolver struct{ *Resolver }
+	runNoticeResolver     struct{ *Resolver }
 	runPinResolver        struct{ *Resolver }
 )

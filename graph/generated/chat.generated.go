@@ -32,10 +32,16 @@ type ConversationResolver interface {
 	Entries(ctx context.Context, obj *model.Conversation, first *int, after *string, afterSequence *int) (*model.ConversationEntryConnection, error)
 	Export(ctx context.Context, obj *model.Conversation) (string, error)
 }
+type NoticeEntryResolver interface {
+	Text(ctx context.Context, obj *model.NoticeEntry, language model.Language) (string, error)
+}
 type OpenPointResolver interface {
 	Skill(ctx context.Context, obj *model.OpenPoint) (*model.Skill, error)
 
 	SkippedBy(ctx context.Context, obj *model.OpenPoint) (*model.User, error)
+}
+type OutcomeEntryResolver interface {
+	Text(ctx context.Context, obj *model.OutcomeEntry, language model.Language) (string, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -69,6 +75,34 @@ func (ec *executionContext) field_Conversation_entries_args(ctx context.Context,
 		return nil, err
 	}
 	args["afterSequence"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_NoticeEntry_text_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (model.Language, error) {
+			return ec.unmarshalNLanguage2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_OutcomeEntry_text_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (model.Language, error) {
+			return ec.unmarshalNLanguage2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg0
 	return args, nil
 }
 
@@ -2428,7 +2462,8 @@ func (ec *executionContext) _NoticeEntry_text(ctx context.Context, field graphql
 			return ec.fieldContext_NoticeEntry_text(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Text, nil
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.NoticeEntry().Text(ctx, obj, fc.Args["language"].(model.Language))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -2438,8 +2473,28 @@ func (ec *executionContext) _NoticeEntry_text(ctx context.Context, field graphql
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_NoticeEntry_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("NoticeEntry", field, false, false, "String")
+func (ec *executionContext) fieldContext_NoticeEntry_text(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NoticeEntry",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_NoticeEntry_text_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _OpenPoint_id(ctx context.Context, field graphql.CollectedField, obj *model.OpenPoint) (ret graphql.Marshaler) {
@@ -3153,7 +3208,8 @@ func (ec *executionContext) _OutcomeEntry_text(ctx context.Context, field graphq
 			return ec.fieldContext_OutcomeEntry_text(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Text, nil
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.OutcomeEntry().Text(ctx, obj, fc.Args["language"].(model.Language))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -3163,8 +3219,28 @@ func (ec *executionContext) _OutcomeEntry_text(ctx context.Context, field graphq
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_OutcomeEntry_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("OutcomeEntry", field, false, false, "String")
+func (ec *executionContext) fieldContext_OutcomeEntry_text(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OutcomeEntry",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_OutcomeEntry_text_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ProgressEntry_sequence(ctx context.Context, field graphql.CollectedField, obj *model.ProgressEntry) (ret graphql.Marshaler) {
@@ -6398,43 +6474,44 @@ func (ec *executionContext) _NoticeEntry(ctx context.Context, sel ast.SelectionS
 		case "sequence":
 			out.Values[i] = ec._NoticeEntry_sequence(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "kind":
 			out.Values[i] = ec._NoticeEntry_kind(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "status":
 			out.Values[i] = ec._NoticeEntry_status(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "runId":
 			out.Values[i] = ec._NoticeEntry_runId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "at":
 			out.Values[i] = ec._NoticeEntry_at(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "code":
 			out.Values[i] = ec._NoticeEntry_code(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "args":
 			out.Values[i] = ec._NoticeEntry_args(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "text":
-			out.Values[i] = ec._NoticeEntry_text(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._NoticeEntry_text(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -6632,63 +6709,64 @@ func (ec *executionContext) _OutcomeEntry(ctx context.Context, sel ast.Selection
 		case "sequence":
 			out.Values[i] = ec._OutcomeEntry_sequence(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "kind":
 			out.Values[i] = ec._OutcomeEntry_kind(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "status":
 			out.Values[i] = ec._OutcomeEntry_status(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "runId":
 			out.Values[i] = ec._OutcomeEntry_runId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "at":
 			out.Values[i] = ec._OutcomeEntry_at(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "turnDigest":
 			out.Values[i] = ec._OutcomeEntry_turnDigest(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "outcome":
 			out.Values[i] = ec._OutcomeEntry_outcome(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "tool":
 			out.Values[i] = ec._OutcomeEntry_tool(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "target":
 			out.Values[i] = ec._OutcomeEntry_target(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "edited":
 			out.Values[i] = ec._OutcomeEntry_edited(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "args":
 			out.Values[i] = ec._OutcomeEntry_args(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "text":
-			out.Values[i] = ec._OutcomeEntry_text(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._OutcomeEntry_text(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}

@@ -31,13 +31,16 @@ type ResolverRoot interface {
 	McpServer() McpServerResolver
 	McpTool() McpToolResolver
 	Mutation() MutationResolver
+	NoticeEntry() NoticeEntryResolver
 	OpenPoint() OpenPointResolver
+	OutcomeEntry() OutcomeEntryResolver
 	Query() QueryResolver
 	Record() RecordResolver
 	Revision() RevisionResolver
 	Revocation() RevocationResolver
 	Run() RunResolver
 	RunInvocation() RunInvocationResolver
+	RunNotice() RunNoticeResolver
 	RunPin() RunPinResolver
 	Skill() SkillResolver
 	SkillRevision() SkillRevisionResolver
@@ -822,7 +825,7 @@ type ComplexityRoot struct {
 		RunID    func(childComplexity int) int
 		Sequence func(childComplexity int) int
 		Status   func(childComplexity int) int
-		Text     func(childComplexity int) int
+		Text     func(childComplexity int, language model.Language) int
 	}
 
 	NoticeEvent struct {
@@ -879,7 +882,7 @@ type ComplexityRoot struct {
 		Sequence   func(childComplexity int) int
 		Status     func(childComplexity int) int
 		Target     func(childComplexity int) int
-		Text       func(childComplexity int) int
+		Text       func(childComplexity int, language model.Language) int
 		Tool       func(childComplexity int) int
 		TurnDigest func(childComplexity int) int
 	}
@@ -1223,7 +1226,7 @@ type ComplexityRoot struct {
 	RunNotice struct {
 		Args func(childComplexity int) int
 		Code func(childComplexity int) int
-		Text func(childComplexity int) int
+		Text func(childComplexity int, language model.Language) int
 	}
 
 	RunPin struct {
@@ -5251,7 +5254,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			break
 		}
 
-		return e.ComplexityRoot.NoticeEntry.Text(childComplexity), true
+		args, err := ec.field_NoticeEntry_text_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.NoticeEntry.Text(childComplexity, args["language"].(model.Language)), true
 
 	case "NoticeEvent.at":
 		if e.ComplexityRoot.NoticeEvent.At == nil {
@@ -5491,7 +5499,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			break
 		}
 
-		return e.ComplexityRoot.OutcomeEntry.Text(childComplexity), true
+		args, err := ec.field_OutcomeEntry_text_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.OutcomeEntry.Text(childComplexity, args["language"].(model.Language)), true
 	case "OutcomeEntry.tool":
 		if e.ComplexityRoot.OutcomeEntry.Tool == nil {
 			break
@@ -6989,7 +7002,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			break
 		}
 
-		return e.ComplexityRoot.RunNotice.Text(childComplexity), true
+		args, err := ec.field_RunNotice_text_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.RunNotice.Text(childComplexity, args["language"].(model.Language)), true
 
 	case "RunPin.derived":
 		if e.ComplexityRoot.RunPin.Derived == nil {
@@ -10420,8 +10438,11 @@ type OutcomeEntry implements ConversationEntry {
   edited: Boolean!
   """The names that belong in a client's own sentence."""
   args: [String!]!
-  """A sentence in English, for clients without their own."""
-  text: String!
+  """A sentence, for clients without their own."""
+  text(
+    """In which language."""
+    language: Language! = EN
+  ): String!
 }
 
 """Something the owner should know."""
@@ -10440,8 +10461,11 @@ type NoticeEntry implements ConversationEntry {
   code: String!
   """The names that belong in a client's own sentence."""
   args: [String!]!
-  """A sentence in English, for clients without their own."""
-  text: String!
+  """A sentence, for clients without their own."""
+  text(
+    """In which language."""
+    language: Language! = EN
+  ): String!
 }
 
 """How far the process is."""
@@ -12095,6 +12119,14 @@ type Mutation
 
 """What can be watched. A subscription that follows a cursor delivers everything after it exactly once and in order, however often a client reconnects."""
 type Subscription
+
+"""A language in which the server has sentences."""
+enum Language {
+  """English."""
+  EN
+  """German."""
+  DE
+}
 `, BuiltIn: false},
 	{Name: "../schema/providers.graphqls", Input: `extend type Query {
   """The model endpoints, oldest first."""
@@ -13059,8 +13091,11 @@ type RunNotice {
   code: RunNoticeCode!
   """The names that belong in a client's own sentence."""
   args: [String!]!
-  """A sentence in English, for clients without their own."""
-  text: String!
+  """A sentence, for clients without their own."""
+  text(
+    """In which language."""
+    language: Language! = EN
+  ): String!
 }
 
 """What a notice tells."""

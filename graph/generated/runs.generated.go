@@ -39,6 +39,9 @@ type RunResolver interface {
 type RunInvocationResolver interface {
 	Skill(ctx context.Context, obj *model.RunInvocation) (*model.Skill, error)
 }
+type RunNoticeResolver interface {
+	Text(ctx context.Context, obj *model.RunNotice, language model.Language) (string, error)
+}
 type RunPinResolver interface {
 	Skill(ctx context.Context, obj *model.RunPin) (*model.Skill, error)
 
@@ -48,6 +51,20 @@ type RunPinResolver interface {
 // endregion ************************** generated!.gotpl **************************
 
 // region    ***************************** args.gotpl *****************************
+
+func (ec *executionContext) field_RunNotice_text_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "language",
+		func(ctx context.Context, v any) (model.Language, error) {
+			return ec.unmarshalNLanguage2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐLanguage(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["language"] = arg0
+	return args, nil
+}
 
 func (ec *executionContext) field_Run_events_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
@@ -4314,7 +4331,8 @@ func (ec *executionContext) _RunNotice_text(ctx context.Context, field graphql.C
 			return ec.fieldContext_RunNotice_text(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Text, nil
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.RunNotice().Text(ctx, obj, fc.Args["language"].(model.Language))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -4324,8 +4342,28 @@ func (ec *executionContext) _RunNotice_text(ctx context.Context, field graphql.C
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_RunNotice_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RunNotice", field, false, false, "String")
+func (ec *executionContext) fieldContext_RunNotice_text(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RunNotice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_RunNotice_text_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _RunPin_skill(ctx context.Context, field graphql.CollectedField, obj *model.RunPin) (ret graphql.Marshaler) {
@@ -8638,18 +8676,19 @@ func (ec *executionContext) _RunNotice(ctx context.Context, sel ast.SelectionSet
 		case "code":
 			out.Values[i] = ec._RunNotice_code(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "args":
 			out.Values[i] = ec._RunNotice_args(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "text":
-			out.Values[i] = ec._RunNotice_text(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RunNotice_text(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}

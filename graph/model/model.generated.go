@@ -1862,8 +1862,6 @@ type NoticeEntry struct {
 	Code string `json:"code"`
 	// The names that belong in a client's own sentence.
 	Args []string `json:"args"`
-	// A sentence in English, for clients without their own.
-	Text string `json:"text"`
 }
 
 func (NoticeEntry) IsConversationEntry() {}
@@ -1981,8 +1979,6 @@ type OutcomeEntry struct {
 	Edited bool `json:"edited"`
 	// The names that belong in a client's own sentence.
 	Args []string `json:"args"`
-	// A sentence in English, for clients without their own.
-	Text string `json:"text"`
 }
 
 func (OutcomeEntry) IsConversationEntry() {}
@@ -2657,8 +2653,6 @@ type RunNotice struct {
 	Code RunNoticeCode `json:"code"`
 	// The names that belong in a client's own sentence.
 	Args []string `json:"args"`
-	// A sentence in English, for clients without their own.
-	Text string `json:"text"`
 }
 
 // An instruction that a run holds, at one approved version.
@@ -4765,6 +4759,50 @@ func (e *InboxUpdateKind) UnmarshalGQL(v any) error {
 }
 
 func (e InboxUpdateKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// A language in which the server has sentences.
+type Language string
+
+const (
+	// English.
+	LanguageEn Language = "EN"
+	// German.
+	LanguageDe Language = "DE"
+)
+
+var AllLanguage = []Language{
+	LanguageEn,
+	LanguageDe,
+}
+
+func (e Language) IsValid() bool {
+	switch e {
+	case LanguageEn, LanguageDe:
+		return true
+	}
+	return false
+}
+
+func (e Language) String() string {
+	return string(e)
+}
+
+func (e *Language) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = Language(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid Language", str)
+	}
+	return nil
+}
+
+func (e Language) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 

@@ -182,7 +182,7 @@ func (s *segment) beginWith(ctx context.Context, o opened, broken []library.Doss
 	s.transcript, s.catalogue = s.agent.clean(o.messages), o.catalogue
 	s.held, s.pins = o.held, pinsOf(o.held)
 	fresh := slices.DeleteFunc(o.notices, func(n run.Notice) bool {
-		return slices.ContainsFunc(s.notices, func(known run.Notice) bool { return known.Text == n.Text })
+		return slices.ContainsFunc(s.notices, func(known run.Notice) bool { return sameNotice(known, n) })
 	})
 	for _, d := range broken {
 		if err := s.agent.Skills.NoteIntegrityFailure(ctx, d); err != nil {

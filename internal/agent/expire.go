@@ -55,7 +55,7 @@ func (a *Agent) expireOne(ctx context.Context, r Run) error {
 	told := notice(run.NoticeApprovalExpired, r.ExpiresAt.UTC().Format(time.RFC3339))
 	c := a.withdrawing(actor.Actor{}, r, run.CancelIfWaiting, run.ReasonApprovalExpired)
 	c.Updates[0].If = append(c.Updates[0].If, runSuspension.Is(r.Suspension), runExpiresAt.Before(a.World.Now()))
-	c.Updates[0].Set = append(c.Updates[0].Set, runMessage.To(told.Text), runNotices.To(append(orEmpty(r.Notices), told)))
+	c.Updates[0].Set = append(c.Updates[0].Set, runMessage.To(said(told)), runNotices.To(append(orEmpty(r.Notices), told)))
 	c.Events = append(noticeEvents(a.World.Now(), []run.Notice{told}), c.Events...)
 	_, err := a.apply(ctx, r.Privacy, c)
 	return err

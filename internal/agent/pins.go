@@ -134,7 +134,7 @@ func withdrawn(failed []failedPin) (string, []run.Notice) {
 	)
 	for _, f := range failed {
 		n := notice(run.NoticeInstructionGone, f.name, pinReasons[f.failure])
-		texts = append(texts, errors.New(n.Text))
+		texts = append(texts, errors.New(said(n)))
 		notices = append(notices, n)
 	}
 	return errors.Join(texts...).Error(), notices

@@ -124,7 +124,7 @@ func (s *segment) event(kind run.EventKind, data run.EventData) run.Event {
 func noticeEvents(at time.Time, notices []run.Notice) []run.Event {
 	events := make([]run.Event, len(notices))
 	for i, n := range notices {
-		events[i] = run.Event{Kind: run.EventNotice, At: at, Data: run.EventData{Code: string(n.Code), Args: n.Args, Text: n.Text}}
+		events[i] = run.Event{Kind: run.EventNotice, At: at, Data: run.EventData{Code: string(n.Code), Args: n.Args}}
 	}
 	return events
 }

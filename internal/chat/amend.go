@@ -3,9 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -137,27 +135,6 @@ func need(by actor.Actor) error {
 	return nil
 }
 
-// lines says outcomes and the notices of this room in English, for clients without a
-// catalogue.
-var lines = map[string]string{
-	string(Applied):      "Applied: %s.",
-	string(CheckRecord):  "Approved, but it is not certain what was written; check %s.",
-	string(NotApplied):   "Approved, but not applied: %s.",
-	string(AskedVariant): "Another variant was asked for: %s.",
-	string(Skipped):      "Skipped: %s.",
-	string(Denied):       "Denied: %s.",
-	string(Discarded):    "The proposal was discarded; nothing was written: %s.",
-
-	NoticeQuestionDropped: "The question was withdrawn.",
-	NoticeTurnFailed:      "The turn failed: %s.",
-	NoticeTurnStopped:     "The turn was stopped.",
-	NoticeTurnTruncated:   "The turn ended before it was done: %s.",
-	NoticeTurnGone:        "The turn is gone.",
-	NoticeTurnRefused:     "A message that waited could not begin a turn: %s.",
-	NoticeSkillCleared:    "%s has ended; only starting it explicitly begins it again.",
-	NoticeOpenPoints:      "%s open points on this record were skipped before.",
-}
-
 // The notices of this room, beside those of its runs.
 const (
 	NoticeQuestionDropped = "QUESTION_WITHDRAWN"
@@ -170,19 +147,12 @@ const (
 	NoticeOpenPoints      = "OPEN_POINTS"
 )
 
-// notice makes a notice of this room for a turn.
-func notice(turn uuid.UUID, code string, args ...string) Entry {
-	return Entry{Kind: KindNotice, RunID: turn, Data: Data{Code: code, Args: args, Line: line(code, args)}}
+// Notices lists them.
+var Notices = []string{
+	NoticeQuestionDropped, NoticeTurnFailed, NoticeTurnStopped, NoticeTurnTruncated, NoticeTurnGone, NoticeTurnRefused, NoticeSkillCleared, NoticeOpenPoints,
 }
 
-func line(code string, args []string) string {
-	text := lines[code]
-	if !strings.Contains(text, "%s") {
-		return text
-	}
-	first := ""
-	if len(args) > 0 {
-		first = args[0]
-	}
-	return fmt.Sprintf(text, first)
+// notice makes a notice of this room for a turn.
+func notice(turn uuid.UUID, code string, args ...string) Entry {
+	return Entry{Kind: KindNotice, RunID: turn, Data: Data{Code: code, Args: args}}
 }

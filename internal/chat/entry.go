@@ -60,7 +60,6 @@ type Data struct {
 
 	Code string   `json:"code,omitempty"` // of an outcome or a notice
 	Args []string `json:"args,omitempty"`
-	Line string   `json:"line,omitempty"` // English, for clients without a catalogue
 
 	Progress  *tool.Progress `json:"progress,omitempty"`
 	Highlight *tool.Record   `json:"highlight,omitempty"`

@@ -201,7 +201,7 @@ func (f *follower) take(ctx context.Context, e run.Event) error {
 		f.append(Entry{Kind: KindHighlight, Data: Data{Highlight: highlightOf(e)}})
 	case run.EventNotice:
 		if run.NoticeCode(e.Data.Code) != run.NoticeNoChangeMade { // its answer carries that
-			f.append(Entry{Kind: KindNotice, Data: Data{Code: e.Data.Code, Args: e.Data.Args, Line: e.Data.Text}})
+			f.append(Entry{Kind: KindNotice, Data: Data{Code: e.Data.Code, Args: e.Data.Args}})
 		}
 	case run.EventDecision, run.EventInput:
 		f.decided(e)

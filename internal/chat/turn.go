@@ -282,7 +282,7 @@ func outcomeOf(turn uuid.UUID, card Card, o Outcome) Entry {
 		args = []string{card.Target.Table + " " + card.Target.ID, card.Tool}
 	}
 	return Entry{Kind: KindOutcome, RunID: turn, Data: Data{
-		Code: string(o), Args: args, Line: line(string(o), args), Turn: card.Turn, Tool: card.Tool, Target: card.Target,
+		Code: string(o), Args: args, Turn: card.Turn, Tool: card.Tool, Target: card.Target,
 		Process: card.Process != uuid.Nil, Edited: card.Edited,
 	}}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/wording"
 )
 
 // View returns a conversation of the actor's.
@@ -106,7 +107,7 @@ func (c *Chat) Export(ctx context.Context, by actor.Actor, id uuid.UUID) (string
 		case KindProposal, KindQuestion:
 			out.WriteString("\n- " + at + " · " + string(e.Kind) + " · " + e.Data.Tool + targetText(e.Data) + "\n")
 		case KindOutcome, KindNotice:
-			out.WriteString("\n- " + at + " · " + e.Data.Code + " · " + e.Data.Line + "\n")
+			out.WriteString("\n- " + at + " · " + e.Data.Code + " · " + wording.Say(wording.English, e.Data.Code, e.Data.Args...) + "\n")
 		}
 	}
 	return out.String(), nil

@@ -79,7 +79,6 @@ type EventData struct {
 
 	Code string   `json:"code,omitempty"`
 	Args []string `json:"args,omitempty"`
-	Text string   `json:"text,omitempty"`
 
 	Content bool `json:"content,omitempty"` // the step's content is kept beside it
 }

@@ -114,9 +114,15 @@ const (
 	NoticeSectionLeftOut    NoticeCode = "SECTION_LEFT_OUT"
 )
 
-// Notice is a code with arguments; the text is the client's.
+// Notices lists every code.
+var Notices = []NoticeCode{
+	NoticeIntegritySkipped, NoticeDroppedForSize, NoticeProcessSkipped, NoticeInstructionGone, NoticePreviewMoved, NoticeGuardrailBlocked,
+	NoticeGuardrailApproval, NoticeSecondApprover, NoticeUnreadableProcess, NoticePinDetached, NoticePinConfiguration, NoticeProcessEnded,
+	NoticeRequeued, NoticeAnswerVoid, NoticeApprovalExpired, NoticeToolChanged, NoticeNoChangeMade, NoticeCatalogueCut, NoticeSectionLeftOut,
+}
+
+// Notice is a code with arguments; the sentence is the reader's (internal/wording).
 type Notice struct {
 	Code NoticeCode `json:"code"`
 	Args []string   `json:"args"`
-	Text string     `json:"text"` // English, for clients without a catalogue
 }

@@ -38,7 +38,7 @@ func runs(t *testing.T, s *store.Store) {
 		Subject: &tool.Record{Table: "page", ID: "other"}, PredecessorID: uuid.New(),
 		Forced: []uuid.UUID{skill}, SkillAllowList: []string{}, CallerTools: []string{"a"},
 		Pins:     run.Pins{{Skill: skill, Source: user, Digest: "1:aa", Way: run.WayForced, Process: true, Forced: true, Derived: true}},
-		Notices:  []run.Notice{{Code: run.NoticePreviewMoved, Args: []string{"x"}, Text: "moved"}},
+		Notices:  []run.Notice{{Code: run.NoticePreviewMoved, Args: []string{"x"}}},
 		Progress: &tool.Progress{Position: 1, Total: 2}, Highlight: &tool.Record{Table: "element", ID: "e"}, MaxIterations: 3, Suspension: 2,
 		TurnDigest: "d", LeaseOwner: "w", LeaseUntil: &now, ExpiresAt: &now, Fence: &agent.Fence{Tool: "t", Key: "k", At: now},
 		Usage: agent.Consumption{Usage: agent.Usage{InputTokens: 5, OutputTokens: 6}, Requests: 2, Cost: 7, Unpriced: 1}, Privacy: run.PrivacyFull, CreatedAt: now, StartedAt: &now, FinishedAt: &now,
