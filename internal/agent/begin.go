@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/google/uuid"
@@ -48,7 +49,11 @@ func (s *segment) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.mayRun(ctx, s.initiator, s.configuration, commission{set: set, invoked: s.run.invoked(), subject: s.run.Subject, held: s.pins}); err != nil {
+	err = entitled(s.initiator, s.run.Forced)
+	if err == nil {
+		err = a.mayRun(ctx, s.initiator, s.configuration, commission{set: set, invoked: s.run.invoked(), subject: s.run.Subject, held: s.pins})
+	}
+	if err != nil {
 		return s.notPickedUp(ctx, err)
 	}
 	known := s.pins
@@ -87,14 +92,19 @@ func (s *segment) begin(ctx context.Context) error {
 // invocation's check: both are true, and the pin's names the ending the rules ask for
 // (RULES P3). A skill that was to be started was not: nothing goes on from its pin.
 func (s *segment) notPickedUp(ctx context.Context, refused error) error {
-	refusal, ok := fault.AsRefusal(refused)
-	if !ok {
+	message := ""
+	var failed *fault.Error
+	if refusal, is := fault.AsRefusal(refused); is {
+		message = refusal.Message
+	} else if errors.As(refused, &failed) && (failed.Kind == fault.Forbidden || failed.Kind == fault.NotFound) {
+		message = failed.Message
+	} else {
 		return refused
 	}
 	if _, err := s.holdPins(ctx); err != nil {
 		return err
 	}
-	ending := stopped{reason: run.ReasonPolicyDenied, message: refusal.Message}
+	ending := stopped{reason: run.ReasonPolicyDenied, message: message}
 	if i := s.run.invoked(); i != nil && !i.Derived {
 		rest := s.pins.Without(i.Skill)
 		ending.pins = &rest

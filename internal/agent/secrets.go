@@ -41,11 +41,12 @@ func (a *Agent) clean(messages []prompt.Message) []prompt.Message {
 }
 
 // cleanCalls is calls without secrets in their arguments: what is shown for approval is
-// then what is written.
+// then what is written. Arguments that are no JSON become a text, which no tool takes and
+// which can be stored.
 func cleanCalls(r *guard.Redactor, calls []prompt.Call) []prompt.Call {
 	out := slices.Clone(calls)
 	for i, c := range out {
-		out[i].Arguments = r.JSON(c.Arguments)
+		out[i].Arguments = r.JSON(object(c.Arguments))
 	}
 	return out
 }

@@ -172,13 +172,13 @@ func mayStart(by actor.Actor, req StartRequest) error {
 	for _, m := range req.Messages {
 		size += len(m.Text)
 	}
-	switch {
-	case by.IsNobody():
+	if by.IsNobody() {
 		return fault.New(fault.Unauthenticated, "sign in to start a run")
-	case !by.May(actor.RunStart):
-		return fault.New(fault.Forbidden, "starting a run needs the permission %s", actor.RunStart)
-	case len(req.Forced) > 0 && !by.Administrator:
-		return fault.New(fault.Forbidden, "forcing skills onto a run is an administrator's act")
+	}
+	if err := entitled(by, req.Forced); err != nil {
+		return err
+	}
+	switch {
 	case len(req.Messages) == 0:
 		return fault.New(fault.BadInput, "give the run a prompt or messages")
 	case size > requestBytes:
@@ -187,6 +187,18 @@ func mayStart(by actor.Actor, req StartRequest) error {
 		return fault.New(fault.BadInput, "the last message must be the user's")
 	case strings.TrimSpace(req.Messages[len(req.Messages)-1].Text) == "":
 		return fault.New(fault.BadInput, "the prompt is empty; say what the run is to do")
+	}
+	return nil
+}
+
+// entitled is what a person must be allowed for a run of theirs, at start and again at
+// pickup (RULES I2).
+func entitled(by actor.Actor, forced []uuid.UUID) error {
+	switch {
+	case !by.May(actor.RunStart):
+		return fault.New(fault.Forbidden, "starting a run needs the permission %s", actor.RunStart)
+	case len(forced) > 0 && !by.Administrator:
+		return fault.New(fault.Forbidden, "forcing skills onto a run is an administrator's act")
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package builtin
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,5 +87,64 @@ func TestHighlightRecord(t *testing.T) {
 	t.Run("C2 a selector is no target", func(t *testing.T) {
 		s.t = t
 		s.wantError(reader, "highlight_record", `{"table":"element","id":"intro","selector":"#main"}`, tool.TokenInvalidArguments)
+	})
+}
+
+func TestAskChoice(t *testing.T) {
+	s := newSite(t)
+	long := func(n int) string { return strings.Repeat("ä", n) }
+	options := func(n int) string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = fmt.Sprintf("%q", fmt.Sprint("option ", i))
+		}
+		return strings.Join(out, ",")
+	}
+	for _, c := range []struct {
+		name, question, options string
+		ok                      bool
+	}{
+		{"two options", "Which?", options(2), true},
+		{"ten options", "Which?", options(10), true},
+		{"a question of 300 characters", long(300), options(2), true},
+		{"an option of 120 characters", "Which?", `"a","` + long(120) + `"`, true},
+		{"no question", "", options(2), false},
+		{"one option", "Which?", options(1), false},
+		{"eleven options", "Which?", options(11), false},
+		{"the same option twice", "Which?", `"a","b","a"`, false},
+		{"an empty option", "Which?", `"a",""`, false},
+		{"a question of 301 characters", long(301), options(2), false},
+		{"an option of 121 characters", "Which?", `"a","` + long(121) + `"`, false},
+		{"an option that is no text", "Which?", `"a",2`, false},
+	} {
+		t.Run("C3 "+c.name, func(t *testing.T) {
+			args := json.RawMessage(fmt.Sprintf(`{"question":%q,"options":[%s]}`, c.question, c.options))
+			if result, ok := s.tools.Check("ask_choice", args); ok != c.ok {
+				t.Errorf("%+v", result)
+			}
+		})
+	}
+	t.Run("C3 it pauses for input, and is neither a write nor waits for an approval", func(t *testing.T) {
+		spec, known := s.tools.Spec("ask_choice")
+		if !known || !spec.RequiresInput || tool.EffectOf(spec).Writes() || tool.DeclaredWrite(spec) || tool.ApprovalBound(spec, tool.Approvals{}) {
+			t.Errorf("%+v", spec)
+		}
+	})
+	t.Run("C3 the answer is one of the options and nothing else", func(t *testing.T) {
+		raw, err := s.tools.InputSchema(context.Background(), "ask_choice", s.call(reader, `{"question":"Which?","options":["a","b"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema, err := tool.CompileSchema(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for answer, ok := range map[string]bool{
+			`{"choice":"a"}`: true, `{"choice":"b"}`: true, `{"choice":"c"}`: false, `{"choice":["a"]}`: false, `{"choice":"a","more":1}`: false, `{}`: false, `"a"`: false,
+		} {
+			if wrong := schema.Check(json.RawMessage(answer)); (wrong == "") != ok {
+				t.Errorf("%s: %s", answer, wrong)
+			}
+		}
 	})
 }
