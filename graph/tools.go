@@ -12,17 +12,26 @@ import (
 var toolDenials = mapping[model.ToolDenial](tool.GateNotRegistered, tool.GateDisabled, tool.GateAdminOnly, tool.GateConfigurationGroup,
 	tool.GateSkillList, tool.GateTrustZone)
 
-// switches are the installation's, of tools and of their groups.
+// switches are the installation's, of tools and of their groups, and which reads wait for
+// an approval.
 type switches struct {
-	tools  map[string]bool
-	groups map[tool.Group]bool
+	tools     map[string]bool
+	groups    map[tool.Group]bool
+	approvals tool.Approvals
 }
 
 func (r *Resolver) switches(ctx context.Context) (at switches, err error) {
 	if at.tools, err = r.Library.ToolSwitches(ctx); err != nil {
 		return switches{}, err
 	}
-	at.groups, err = r.Library.GroupSwitches(ctx)
+	if at.groups, err = r.Library.GroupSwitches(ctx); err != nil {
+		return switches{}, err
+	}
+	values, err := r.Access.Values(ctx)
+	if err != nil {
+		return switches{}, err
+	}
+	at.approvals, err = tool.ParseApprovals(values.ApprovalTools)
 	return at, err
 }
 
@@ -40,7 +49,7 @@ func toTool(s tool.Spec, at switches) *model.Tool {
 	}
 	return &model.Tool{
 		Name: s.Name, Title: s.Title, Description: s.Description, Group: string(s.Group), Effect: toolEffects.out(tool.EffectOf(s)),
-		RequiresApproval: tool.ApprovalBound(s, tool.Approvals{}), RequiresInput: s.RequiresInput, AdminOnly: s.AdminOnly || s.Remote, Remote: s.Remote,
+		RequiresApproval: tool.ApprovalBound(s, at.approvals), RequiresInput: s.RequiresInput, AdminOnly: s.AdminOnly || s.Remote, Remote: s.Remote,
 		Blocked: given(s.Blocked), Enabled: enabled, GroupEnabled: at.group(s.Group), Schema: s.Schema,
 	}
 }

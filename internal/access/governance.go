@@ -67,7 +67,7 @@ func (a *Access) Governance(ctx context.Context, by actor.Actor) (Readout, error
 		is[s.Name] = s.InForce
 	}
 	var out Readout
-	for _, name := range []string{minTrustLevel, instructionTrustLevel, privacyLevel, runDays, defaultMaxIterations, maxIterations} {
+	for _, name := range []string{minTrustLevel, instructionTrustLevel, privacyLevel, runDays, defaultMaxIterations, maxIterations, guardrails} {
 		out.InForce = append(out.InForce, InForce{name, is[name]})
 	}
 	for _, p := range profiles {

@@ -36,6 +36,7 @@ privacy.level=metadata
 retention.runDays=30
 agent.defaultMaxIterations=5
 agent.maxIterations=20
+guardrails=[]
 local_only: community/untrusted looser verified/verified matches full/metadata stricter 90/30 stricter
 controlled_cloud: verified/untrusted looser verified/verified matches redacted/metadata stricter 30/30 matches
 enterprise_strict: first_party/untrusted looser first_party/verified looser metadata/metadata matches 7/30 looser

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/guard"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/skill"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // SettingKind says what text a setting takes.
@@ -22,6 +23,7 @@ const (
 	BooleanSetting SettingKind = "boolean"
 	ChoiceSetting  SettingKind = "choice"
 	RulesSetting   SettingKind = "rules" // a JSON list, see guard.ParseRules
+	ToolsSetting   SettingKind = "tools" // names separated by commas, see tool.ParseApprovals
 )
 
 // Setting is one setting of the installation: a name that the rules use, and what
@@ -50,6 +52,7 @@ const (
 	maxIterations         = "agent.maxIterations"
 	leaseSeconds          = "agent.leaseSeconds"
 	approvalExpiryHours   = "agent.approvalExpiryHours"
+	approvalTools         = "agent.approvalTools"
 	privacyLevel          = "privacy.level"
 	auditDays             = "retention.auditDays"
 	runDays               = "retention.runDays"
@@ -74,6 +77,10 @@ var catalogue = []Setting{
 	{
 		Name: approvalExpiryHours, Kind: IntegerSetting, Default: "0", Min: 0, Max: 87600, Unit: "hours",
 		Description: "How long a run waits for a person when its configuration does not say; then it ends and nothing that waited is carried out. 0 is for ever.",
+	},
+	{
+		Name: approvalTools, Kind: ToolsSetting, Default: "none", Unreadable: "*",
+		Description: "Tools that only read and whose calls wait for an approval all the same: names separated by commas, none, or * for all of them. Tools that write always wait.",
 	},
 	{
 		Name: defaultMaxIterations, Kind: IntegerSetting, Default: "5", Min: 1, Max: 1000, Unit: "rounds",
@@ -167,7 +174,11 @@ func (s Setting) accepts(text string) error {
 	if s.readable(text) {
 		return nil
 	}
-	if s.Kind == RulesSetting {
+	switch s.Kind {
+	case ToolsSetting:
+		_, err := tool.ParseApprovals(text)
+		return fault.New(fault.BadInput, "The value of %s is not taken: %s.", s.Name, err)
+	case RulesSetting:
 		_, err := guard.ParseRules(text)
 		return fault.New(fault.BadInput, "The value of %s is not taken: %s.", s.Name, err)
 	}
@@ -179,7 +190,11 @@ func (s Setting) accepts(text string) error {
 }
 
 func (s Setting) readable(text string) bool {
-	if s.Kind == RulesSetting {
+	switch s.Kind {
+	case ToolsSetting:
+		_, err := tool.ParseApprovals(text)
+		return err == nil
+	case RulesSetting:
 		_, err := guard.ParseRules(text)
 		return err == nil
 	}
@@ -253,6 +268,7 @@ func (l layers) values() Values {
 		SyncMax:               l.seconds(syncMaxSeconds),
 		Privacy:               run.Privacy(l.read(privacyLevel)),
 		Guardrails:            l.read(guardrails),
+		ApprovalTools:         l.read(approvalTools),
 		RunDays:               l.integer(runDays),
 		ConversationDays:      l.integer(conversationDays),
 		ArchivedDays:          l.integer(archivedDays),

@@ -34,6 +34,7 @@ type Values struct {
 	SyncMax               time.Duration
 	Privacy               run.Privacy
 	Guardrails            string // as guard.ParseRules reads it
+	ApprovalTools         string // as tool.ParseApprovals reads it
 	RunDays               int    // since a run ended; 0 keeps runs for ever
 	ConversationDays      int    // of rest before a conversation is archived; 0 never archives
 	ArchivedDays          int    // before an archived conversation is deleted; 0 never deletes

@@ -20,10 +20,13 @@ const mostRetries = 2
 // retryNote is what a model reads that is asked again. It is sent and not kept.
 const retryNote = "Your last answer was withheld, because a rule of this installation does not let it pass. Answer again in another way."
 
-// loadRules reads the rules that hold for this segment.
+// loadRules reads what holds for this segment: the rules, and which reads need an approval.
 func (s *segment) loadRules(ctx context.Context) error {
 	values, err := s.agent.Settings.Values(ctx)
 	if err != nil {
+		return err
+	}
+	if s.approvals, err = tool.ParseApprovals(values.ApprovalTools); err != nil {
 		return err
 	}
 	s.rules, err = guard.ParseRules(values.Guardrails)

@@ -114,7 +114,7 @@ func (s *segment) facts(c prompt.Call) run.Call {
 	if s.echoes[c.ID] && tool.EffectOf(spec).Writes() {
 		return run.Call{Refused: run.MarkerWritten}
 	}
-	bound := tool.ApprovalBound(spec, tool.Approvals{}) || s.boundByRules(spec)
+	bound := tool.ApprovalBound(spec, s.approvals) || s.boundByRules(spec)
 	return run.Call{
 		ApprovalBound: bound,
 		Write:         tool.DeclaredWrite(spec),

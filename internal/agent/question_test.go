@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,4 +174,35 @@ func (h *house) administrator(who actor.Actor, is bool) {
 	h.t.Helper()
 	_, err := h.access.UpdateUser(context.Background(), h.admin, access.UserUpdate{ID: who.ID, Administrator: &is})
 	h.ok(err)
+}
+
+func TestReadsConfiguredToWait(t *testing.T) {
+	each(t, func(h *house) {
+		h.setting("agent.approvalTools", "list_pages, get_page")
+		h.model.says(calls("get_page", `{"id":"home"}`, "read_record", `{"table":"page","id":"home"}`))
+		r := h.start(h.admin, h.plain())
+		h.t.Run("G2 C4 a read that is configured so waits for an approval, as a card that offers approve and deny", func(t *testing.T) {
+			card := h.card(h.admin, r)
+			if r.Status != run.WaitingForApproval || len(card.Calls) != 1 || card.Calls[0].Tool != "get_page" ||
+				!slices.Equal(card.Answers, []agent.Answer{agent.Approve, agent.Deny}) || card.Write {
+				t.Fatalf("%s %+v", r.Status, card)
+			}
+		})
+		h.t.Run("G2 it runs once approved, with what stood beside it, and waits no more when it is not configured so", func(t *testing.T) {
+			h.setting("agent.approvalTools", "none")
+			h.model.says(calls("get_page", `{"id":"home"}`))
+			ended := h.decide(h.admin, r, true, "")
+			if results := strings.Join(h.results(h.last()), "\n"); ended.Status != run.Completed || strings.Count(results, `"title":"Home"`) != 3 {
+				t.Errorf("%s %s", ended.Status, results)
+			}
+		})
+		h.t.Run("G2 X1 a process run waits for it too, and with * for every read", func(t *testing.T) {
+			ready(h)
+			h.setting("agent.approvalTools", "*")
+			h.model.says(calls("report_progress", `{"position":1,"total":2}`))
+			if waits := h.start(h.admin, h.tour()); waits.Status != run.WaitingForApproval {
+				t.Errorf("%s %s", waits.Status, waits.Message)
+			}
+		})
+	})
 }

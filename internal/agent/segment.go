@@ -47,6 +47,7 @@ type segment struct {
 	gauge         prompt.Gauge
 	written       *liveText
 	rules         guard.Rules
+	approvals     tool.Approvals
 	wary          bool            // a guardrail asks for approvals since something it read
 	bound         bool            // a guardrail asks for an approval of the present turn's calls
 	echoes        map[string]bool // by id: calls of the present turn that the model made with a marker

@@ -27,11 +27,15 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 // is one and it looks like one.
 func (r *Redactor) member(name, text string) string {
 	redacted := r.Text(text)
-	if redacted == text && secretName(name) && secretValue(text, true) {
+	if redacted == text && Secret(name, text) {
 		return Marker("password")
 	}
 	return redacted
 }
+
+// Secret reports whether a value is a secret by its name and its look, such as that of a
+// variable API_TOKEN.
+func Secret(name, value string) bool { return secretName(name) && secretValue(value, true) }
 
 // Any is a text without its secrets: as JSON when it is an object or an array, else as text.
 func (r *Redactor) Any(text string) string {

@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"strings"
 
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/internal/guard"
 )
 
 // Secrets implements agent.Store. One that cannot be opened is nobody's secret here: it
@@ -34,5 +36,41 @@ func (s *Store) Secrets(ctx context.Context) ([]string, error) {
 	for _, row := range tokens {
 		add(place{source.Table, source.FieldAccessToken, row.ID.String()}, row.AccessToken)
 	}
+	far, err := s.farSecrets(ctx)
+	return append(out, far...), err
+}
+
+// farSecrets are those that MCP servers are given: what their headers say, and the
+// variables of their environment that are secrets by name and look. A path or a switch is
+// none, and must stay readable in texts.
+func (s *Store) farSecrets(ctx context.Context) ([]string, error) {
+	ids, err := s.client.MCPServer.Query().IDs(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "MCP server")
+	}
+	var out []string
+	for _, id := range ids {
+		given, err := s.MCPSecrets(ctx, id)
+		if err != nil {
+			continue // as above
+		}
+		for _, value := range given.Headers {
+			if scheme, rest, has := strings.Cut(value, " "); has && !strings.Contains(scheme, ":") {
+				value = rest
+			}
+			if len(value) >= shortestHeader {
+				out = append(out, value)
+			}
+		}
+		for name, value := range given.Env {
+			if guard.Secret(name, value) {
+				out = append(out, value)
+			}
+		}
+	}
 	return out, nil
 }
+
+// shortestHeader is how many bytes a header's value must have to be a secret: a shorter one
+// says "1" or "json", and would be taken out of every text.
+const shortestHeader = 8

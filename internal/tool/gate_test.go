@@ -207,6 +207,8 @@ func TestApprovalBound(t *testing.T) {
 		{"G2 only a remote tool's operator frees it", freed(remote), Approvals{}, false},
 		{"C6 nothing frees a shipped write", freed(write), Approvals{}, true},
 		{"G2 nothing frees a marked tool", freed(marked), Approvals{}, true},
+		{"G2 every read is bound where all are configured so", read, Approvals{AllReads: true}, true},
+		{"G2 a question is not bound beside its pause", Spec{RequiresInput: true}, Approvals{AllReads: true}, false},
 		{"G2 configuring a remote tool as a read binds nothing that its operator freed", freed(remote), Approvals{Reads: map[string]bool{"remote": true}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

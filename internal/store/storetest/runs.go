@@ -76,6 +76,14 @@ func runs(t *testing.T, s *store.Store) {
 		if err != nil || !slices.Contains(got, "the key") || slices.Contains(got, "") {
 			t.Errorf("%q, %v", got, err)
 		}
+		r.Insert("mcp_servers", V("name", "far"), V("transport", "stdio"), V("data_class", "editor_content"), V("created_at", now), V("imported_at", now),
+			Sealed("env", `{"WEATHER_TOKEN":"q7Zk29sLmX0pTe4v","HOME":"/var/lib/weather","DEBUG":"true"}`),
+			Sealed("headers", `{"Authorization":"Bearer 8fJd2kLq","Accept":"json"}`))
+		got, err = s.Secrets(t.Context())
+		if err != nil || !slices.Contains(got, "q7Zk29sLmX0pTe4v") || !slices.Contains(got, "8fJd2kLq") ||
+			slices.ContainsFunc(got, func(s string) bool { return s == "true" || s == "/var/lib/weather" || s == "json" }) {
+			t.Errorf("%q, %v", got, err)
+		}
 	})
 	t.Run("T1 null and an empty list stay apart, and so do NULL and null", func(t *testing.T) {
 		id := r.RunOf(user, configuration, V("skill_allow_list", "null"), V("pins", nil))
