@@ -24,6 +24,7 @@ import (
 	"github.com/countersign/countersign/ent/auditretention"
 	"github.com/countersign/countersign/ent/audittile"
 	"github.com/countersign/countersign/ent/audittree"
+	"github.com/countersign/countersign/ent/budget"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
@@ -49,6 +50,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/spending"
 	"github.com/countersign/countersign/ent/task"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
@@ -77,6 +79,8 @@ type Client struct {
 	AuditTile *AuditTileClient
 	// AuditTree is the client for interacting with the AuditTree builders.
 	AuditTree *AuditTreeClient
+	// Budget is the client for interacting with the Budget builders.
+	Budget *BudgetClient
 	// Configuration is the client for interacting with the Configuration builders.
 	Configuration *ConfigurationClient
 	// ContentRecord is the client for interacting with the ContentRecord builders.
@@ -127,6 +131,8 @@ type Client struct {
 	Snippet *SnippetClient
 	// Source is the client for interacting with the Source builders.
 	Source *SourceClient
+	// Spending is the client for interacting with the Spending builders.
+	Spending *SpendingClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
 	// Token is the client for interacting with the Token builders.
@@ -156,6 +162,7 @@ func (c *Client) init() {
 	c.AuditRetention = NewAuditRetentionClient(c.config)
 	c.AuditTile = NewAuditTileClient(c.config)
 	c.AuditTree = NewAuditTreeClient(c.config)
+	c.Budget = NewBudgetClient(c.config)
 	c.Configuration = NewConfigurationClient(c.config)
 	c.ContentRecord = NewContentRecordClient(c.config)
 	c.ContentRevision = NewContentRevisionClient(c.config)
@@ -181,6 +188,7 @@ func (c *Client) init() {
 	c.SkillRevision = NewSkillRevisionClient(c.config)
 	c.Snippet = NewSnippetClient(c.config)
 	c.Source = NewSourceClient(c.config)
+	c.Spending = NewSpendingClient(c.config)
 	c.Task = NewTaskClient(c.config)
 	c.Token = NewTokenClient(c.config)
 	c.ToolGroupSwitch = NewToolGroupSwitchClient(c.config)
@@ -286,6 +294,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		AuditRetention:    NewAuditRetentionClient(cfg),
 		AuditTile:         NewAuditTileClient(cfg),
 		AuditTree:         NewAuditTreeClient(cfg),
+		Budget:            NewBudgetClient(cfg),
 		Configuration:     NewConfigurationClient(cfg),
 		ContentRecord:     NewContentRecordClient(cfg),
 		ContentRevision:   NewContentRevisionClient(cfg),
@@ -311,6 +320,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SkillRevision:     NewSkillRevisionClient(cfg),
 		Snippet:           NewSnippetClient(cfg),
 		Source:            NewSourceClient(cfg),
+		Spending:          NewSpendingClient(cfg),
 		Task:              NewTaskClient(cfg),
 		Token:             NewTokenClient(cfg),
 		ToolGroupSwitch:   NewToolGroupSwitchClient(cfg),
@@ -343,6 +353,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		AuditRetention:    NewAuditRetentionClient(cfg),
 		AuditTile:         NewAuditTileClient(cfg),
 		AuditTree:         NewAuditTreeClient(cfg),
+		Budget:            NewBudgetClient(cfg),
 		Configuration:     NewConfigurationClient(cfg),
 		ContentRecord:     NewContentRecordClient(cfg),
 		ContentRevision:   NewContentRevisionClient(cfg),
@@ -368,6 +379,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SkillRevision:     NewSkillRevisionClient(cfg),
 		Snippet:           NewSnippetClient(cfg),
 		Source:            NewSourceClient(cfg),
+		Spending:          NewSpendingClient(cfg),
 		Task:              NewTaskClient(cfg),
 		Token:             NewTokenClient(cfg),
 		ToolGroupSwitch:   NewToolGroupSwitchClient(cfg),
@@ -403,12 +415,13 @@ func (c *Client) Close() error {
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
-		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
-		c.ContentRevision, c.Conversation, c.ConversationEntry, c.Grant,
-		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer, c.MCPTool,
-		c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
-		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
-		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.AuditRetention, c.AuditTile, c.AuditTree, c.Budget, c.Configuration,
+		c.ContentRecord, c.ContentRevision, c.Conversation, c.ConversationEntry,
+		c.Grant, c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer,
+		c.MCPTool, c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent,
+		c.RunEvent, c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill,
+		c.SkillRevision, c.Snippet, c.Source, c.Spending, c.Task, c.Token,
+		c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -419,12 +432,13 @@ func (c *Client) Use(hooks ...Hook) {
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
-		c.AuditRetention, c.AuditTile, c.AuditTree, c.Configuration, c.ContentRecord,
-		c.ContentRevision, c.Conversation, c.ConversationEntry, c.Grant,
-		c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer, c.MCPTool,
-		c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent,
-		c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision,
-		c.Snippet, c.Source, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.AuditRetention, c.AuditTile, c.AuditTree, c.Budget, c.Configuration,
+		c.ContentRecord, c.ContentRevision, c.Conversation, c.ConversationEntry,
+		c.Grant, c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer,
+		c.MCPTool, c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent,
+		c.RunEvent, c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill,
+		c.SkillRevision, c.Snippet, c.Source, c.Spending, c.Task, c.Token,
+		c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -449,6 +463,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.AuditTile.mutate(ctx, m)
 	case *AuditTreeMutation:
 		return c.AuditTree.mutate(ctx, m)
+	case *BudgetMutation:
+		return c.Budget.mutate(ctx, m)
 	case *ConfigurationMutation:
 		return c.Configuration.mutate(ctx, m)
 	case *ContentRecordMutation:
@@ -499,6 +515,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Snippet.mutate(ctx, m)
 	case *SourceMutation:
 		return c.Source.mutate(ctx, m)
+	case *SpendingMutation:
+		return c.Spending.mutate(ctx, m)
 	case *TaskMutation:
 		return c.Task.mutate(ctx, m)
 	case *TokenMutation:
@@ -1655,6 +1673,139 @@ func (c *AuditTreeClient) mutate(ctx context.Context, m *AuditTreeMutation) (Val
 		return (&AuditTreeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown AuditTree mutation op: %q", m.Op())
+	}
+}
+
+// BudgetClient is a client for the Budget schema.
+type BudgetClient struct {
+	config
+}
+
+// NewBudgetClient returns a client for the Budget from the given config.
+func NewBudgetClient(c config) *BudgetClient {
+	return &BudgetClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `budget.Hooks(f(g(h())))`.
+func (c *BudgetClient) Use(hooks ...Hook) {
+	c.hooks.Budget = append(c.hooks.Budget, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `budget.Intercept(f(g(h())))`.
+func (c *BudgetClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Budget = append(c.inters.Budget, interceptors...)
+}
+
+// Create returns a builder for creating a Budget entity.
+func (c *BudgetClient) Create() *BudgetCreate {
+	mutation := newBudgetMutation(c.config, OpCreate)
+	return &BudgetCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Budget entities.
+func (c *BudgetClient) CreateBulk(builders ...*BudgetCreate) *BudgetCreateBulk {
+	return &BudgetCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *BudgetClient) MapCreateBulk(slice any, setFunc func(*BudgetCreate, int)) *BudgetCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &BudgetCreateBulk{err: fmt.Errorf("calling to BudgetClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*BudgetCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &BudgetCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Budget.
+func (c *BudgetClient) Update() *BudgetUpdate {
+	mutation := newBudgetMutation(c.config, OpUpdate)
+	return &BudgetUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *BudgetClient) UpdateOne(_m *Budget) *BudgetUpdateOne {
+	mutation := newBudgetMutation(c.config, OpUpdateOne, withBudget(_m))
+	return &BudgetUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *BudgetClient) UpdateOneID(id uuid.UUID) *BudgetUpdateOne {
+	mutation := newBudgetMutation(c.config, OpUpdateOne, withBudgetID(id))
+	return &BudgetUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Budget.
+func (c *BudgetClient) Delete() *BudgetDelete {
+	mutation := newBudgetMutation(c.config, OpDelete)
+	return &BudgetDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *BudgetClient) DeleteOne(_m *Budget) *BudgetDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *BudgetClient) DeleteOneID(id uuid.UUID) *BudgetDeleteOne {
+	builder := c.Delete().Where(budget.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &BudgetDeleteOne{builder}
+}
+
+// Query returns a query builder for Budget.
+func (c *BudgetClient) Query() *BudgetQuery {
+	return &BudgetQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeBudget},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Budget entity by its id.
+func (c *BudgetClient) Get(ctx context.Context, id uuid.UUID) (*Budget, error) {
+	return c.Query().Where(budget.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *BudgetClient) GetX(ctx context.Context, id uuid.UUID) *Budget {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *BudgetClient) Hooks() []Hook {
+	return c.hooks.Budget
+}
+
+// Interceptors returns the client interceptors.
+func (c *BudgetClient) Interceptors() []Interceptor {
+	return c.inters.Budget
+}
+
+func (c *BudgetClient) mutate(ctx context.Context, m *BudgetMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&BudgetCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&BudgetUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&BudgetUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&BudgetDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Budget mutation op: %q", m.Op())
 	}
 }
 
@@ -5255,6 +5406,139 @@ func (c *SourceClient) mutate(ctx context.Context, m *SourceMutation) (Value, er
 	}
 }
 
+// SpendingClient is a client for the Spending schema.
+type SpendingClient struct {
+	config
+}
+
+// NewSpendingClient returns a client for the Spending from the given config.
+func NewSpendingClient(c config) *SpendingClient {
+	return &SpendingClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `spending.Hooks(f(g(h())))`.
+func (c *SpendingClient) Use(hooks ...Hook) {
+	c.hooks.Spending = append(c.hooks.Spending, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `spending.Intercept(f(g(h())))`.
+func (c *SpendingClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Spending = append(c.inters.Spending, interceptors...)
+}
+
+// Create returns a builder for creating a Spending entity.
+func (c *SpendingClient) Create() *SpendingCreate {
+	mutation := newSpendingMutation(c.config, OpCreate)
+	return &SpendingCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Spending entities.
+func (c *SpendingClient) CreateBulk(builders ...*SpendingCreate) *SpendingCreateBulk {
+	return &SpendingCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SpendingClient) MapCreateBulk(slice any, setFunc func(*SpendingCreate, int)) *SpendingCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SpendingCreateBulk{err: fmt.Errorf("calling to SpendingClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SpendingCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SpendingCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Spending.
+func (c *SpendingClient) Update() *SpendingUpdate {
+	mutation := newSpendingMutation(c.config, OpUpdate)
+	return &SpendingUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SpendingClient) UpdateOne(_m *Spending) *SpendingUpdateOne {
+	mutation := newSpendingMutation(c.config, OpUpdateOne, withSpending(_m))
+	return &SpendingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SpendingClient) UpdateOneID(id uuid.UUID) *SpendingUpdateOne {
+	mutation := newSpendingMutation(c.config, OpUpdateOne, withSpendingID(id))
+	return &SpendingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Spending.
+func (c *SpendingClient) Delete() *SpendingDelete {
+	mutation := newSpendingMutation(c.config, OpDelete)
+	return &SpendingDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SpendingClient) DeleteOne(_m *Spending) *SpendingDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SpendingClient) DeleteOneID(id uuid.UUID) *SpendingDeleteOne {
+	builder := c.Delete().Where(spending.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SpendingDeleteOne{builder}
+}
+
+// Query returns a query builder for Spending.
+func (c *SpendingClient) Query() *SpendingQuery {
+	return &SpendingQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSpending},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Spending entity by its id.
+func (c *SpendingClient) Get(ctx context.Context, id uuid.UUID) (*Spending, error) {
+	return c.Query().Where(spending.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SpendingClient) GetX(ctx context.Context, id uuid.UUID) *Spending {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SpendingClient) Hooks() []Hook {
+	return c.hooks.Spending
+}
+
+// Interceptors returns the client interceptors.
+func (c *SpendingClient) Interceptors() []Interceptor {
+	return c.inters.Spending
+}
+
+func (c *SpendingClient) mutate(ctx context.Context, m *SpendingMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SpendingCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SpendingUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SpendingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SpendingDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Spending mutation op: %q", m.Op())
+	}
+}
+
 // TaskClient is a client for the Task schema.
 type TaskClient struct {
 	config
@@ -5956,20 +6240,20 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 type (
 	hooks struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
-		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision,
+		AuditTile, AuditTree, Budget, Configuration, ContentRecord, ContentRevision,
 		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
 		IntegrityFailure, MCPServer, MCPTool, OpenPoint, Provider, Revocation, Run,
 		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
-		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
-		User []ent.Hook
+		SkillRevision, Snippet, Source, Spending, Task, Token, ToolGroupSwitch,
+		ToolSwitch, User []ent.Hook
 	}
 	inters struct {
 		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
-		AuditTile, AuditTree, Configuration, ContentRecord, ContentRevision,
+		AuditTile, AuditTree, Budget, Configuration, ContentRecord, ContentRevision,
 		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
 		IntegrityFailure, MCPServer, MCPTool, OpenPoint, Provider, Revocation, Run,
 		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
-		SkillRevision, Snippet, Source, Task, Token, ToolGroupSwitch, ToolSwitch,
-		User []ent.Interceptor
+		SkillRevision, Snippet, Source, Spending, Task, Token, ToolGroupSwitch,
+		ToolSwitch, User []ent.Interceptor
 	}
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/ent/auditretention"
 	"github.com/countersign/countersign/ent/audittile"
 	"github.com/countersign/countersign/ent/audittree"
+	"github.com/countersign/countersign/ent/budget"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
@@ -45,6 +46,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/spending"
 	"github.com/countersign/countersign/ent/task"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
@@ -118,6 +120,7 @@ func checkColumn(t, c string) error {
 			auditretention.Table:    auditretention.ValidColumn,
 			audittile.Table:         audittile.ValidColumn,
 			audittree.Table:         audittree.ValidColumn,
+			budget.Table:            budget.ValidColumn,
 			configuration.Table:     configuration.ValidColumn,
 			contentrecord.Table:     contentrecord.ValidColumn,
 			contentrevision.Table:   contentrevision.ValidColumn,
@@ -143,6 +146,7 @@ func checkColumn(t, c string) error {
 			skillrevision.Table:     skillrevision.ValidColumn,
 			snippet.Table:           snippet.ValidColumn,
 			source.Table:            source.ValidColumn,
+			spending.Table:          spending.ValidColumn,
 			task.Table:              task.ValidColumn,
 			token.Table:             token.ValidColumn,
 			toolgroupswitch.Table:   toolgroupswitch.ValidColumn,

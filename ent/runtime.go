@@ -5,6 +5,7 @@ package ent
 import (
 	"github.com/countersign/countersign/ent/approval"
 	"github.com/countersign/countersign/ent/attachment"
+	"github.com/countersign/countersign/ent/budget"
 	"github.com/countersign/countersign/ent/configuration"
 	"github.com/countersign/countersign/ent/contentrecord"
 	"github.com/countersign/countersign/ent/contentrevision"
@@ -23,6 +24,7 @@ import (
 	"github.com/countersign/countersign/ent/skillrevision"
 	"github.com/countersign/countersign/ent/snippet"
 	"github.com/countersign/countersign/ent/source"
+	"github.com/countersign/countersign/ent/spending"
 	"github.com/countersign/countersign/ent/task"
 	"github.com/countersign/countersign/ent/token"
 	"github.com/countersign/countersign/ent/toolgroupswitch"
@@ -66,6 +68,20 @@ func init() {
 	attachmentDescPosition := attachmentFields[5].Descriptor()
 	// attachment.DefaultPosition holds the default value on creation for the position field.
 	attachment.DefaultPosition = attachmentDescPosition.Default.(int)
+	budgetFields := schema.Budget{}.Fields()
+	_ = budgetFields
+	// budgetDescRequests is the schema descriptor for requests field.
+	budgetDescRequests := budgetFields[4].Descriptor()
+	// budget.DefaultRequests holds the default value on creation for the requests field.
+	budget.DefaultRequests = budgetDescRequests.Default.(int)
+	// budgetDescTokens is the schema descriptor for tokens field.
+	budgetDescTokens := budgetFields[5].Descriptor()
+	// budget.DefaultTokens holds the default value on creation for the tokens field.
+	budget.DefaultTokens = budgetDescTokens.Default.(int)
+	// budgetDescCost is the schema descriptor for cost field.
+	budgetDescCost := budgetFields[6].Descriptor()
+	// budget.DefaultCost holds the default value on creation for the cost field.
+	budget.DefaultCost = budgetDescCost.Default.(int64)
 	configurationFields := schema.Configuration{}.Fields()
 	_ = configurationFields
 	// configurationDescContextWindow is the schema descriptor for context_window field.
@@ -416,6 +432,24 @@ func init() {
 	sourceDescFilesFailed := sourceFields[16].Descriptor()
 	// source.DefaultFilesFailed holds the default value on creation for the files_failed field.
 	source.DefaultFilesFailed = sourceDescFilesFailed.Default.(int)
+	spendingFields := schema.Spending{}.Fields()
+	_ = spendingFields
+	// spendingDescRequests is the schema descriptor for requests field.
+	spendingDescRequests := spendingFields[3].Descriptor()
+	// spending.DefaultRequests holds the default value on creation for the requests field.
+	spending.DefaultRequests = spendingDescRequests.Default.(int)
+	// spendingDescInputTokens is the schema descriptor for input_tokens field.
+	spendingDescInputTokens := spendingFields[4].Descriptor()
+	// spending.DefaultInputTokens holds the default value on creation for the input_tokens field.
+	spending.DefaultInputTokens = spendingDescInputTokens.Default.(int)
+	// spendingDescOutputTokens is the schema descriptor for output_tokens field.
+	spendingDescOutputTokens := spendingFields[5].Descriptor()
+	// spending.DefaultOutputTokens holds the default value on creation for the output_tokens field.
+	spending.DefaultOutputTokens = spendingDescOutputTokens.Default.(int)
+	// spendingDescCost is the schema descriptor for cost field.
+	spendingDescCost := spendingFields[6].Descriptor()
+	// spending.DefaultCost holds the default value on creation for the cost field.
+	spending.DefaultCost = spendingDescCost.Default.(int64)
 	taskFields := schema.Task{}.Fields()
 	_ = taskFields
 	// taskDescArrangement is the schema descriptor for arrangement field.

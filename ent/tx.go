@@ -28,6 +28,8 @@ type Tx struct {
 	AuditTile *AuditTileClient
 	// AuditTree is the client for interacting with the AuditTree builders.
 	AuditTree *AuditTreeClient
+	// Budget is the client for interacting with the Budget builders.
+	Budget *BudgetClient
 	// Configuration is the client for interacting with the Configuration builders.
 	Configuration *ConfigurationClient
 	// ContentRecord is the client for interacting with the ContentRecord builders.
@@ -78,6 +80,8 @@ type Tx struct {
 	Snippet *SnippetClient
 	// Source is the client for interacting with the Source builders.
 	Source *SourceClient
+	// Spending is the client for interacting with the Spending builders.
+	Spending *SpendingClient
 	// Task is the client for interacting with the Task builders.
 	Task *TaskClient
 	// Token is the client for interacting with the Token builders.
@@ -227,6 +231,7 @@ func (tx *Tx) init() {
 	tx.AuditRetention = NewAuditRetentionClient(tx.config)
 	tx.AuditTile = NewAuditTileClient(tx.config)
 	tx.AuditTree = NewAuditTreeClient(tx.config)
+	tx.Budget = NewBudgetClient(tx.config)
 	tx.Configuration = NewConfigurationClient(tx.config)
 	tx.ContentRecord = NewContentRecordClient(tx.config)
 	tx.ContentRevision = NewContentRevisionClient(tx.config)
@@ -252,6 +257,7 @@ func (tx *Tx) init() {
 	tx.SkillRevision = NewSkillRevisionClient(tx.config)
 	tx.Snippet = NewSnippetClient(tx.config)
 	tx.Source = NewSourceClient(tx.config)
+	tx.Spending = NewSpendingClient(tx.config)
 	tx.Task = NewTaskClient(tx.config)
 	tx.Token = NewTokenClient(tx.config)
 	tx.ToolGroupSwitch = NewToolGroupSwitchClient(tx.config)

@@ -11,7 +11,7 @@ func complexity() generated.ComplexityRoot {
 	var c generated.ComplexityRoot
 	c.Query.Nodes = func(child int, ids []string) int { return 1 + child*len(ids) }
 
-	c.Query.McpServers = paged
+	c.Query.McpServers, c.Query.Budgets = paged, paged
 	c.McpServer.Tools = func(child int) int { return 1 + child*defaultPage }
 	c.Query.Sources, c.Query.Configurations, c.Query.Providers = paged, paged, paged
 	c.Query.Users, c.Query.Tokens, c.Query.Inbox = paged, paged, paged

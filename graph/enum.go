@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/budget"
 	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
@@ -120,6 +121,8 @@ var (
 	cardOutcomes  = mapping[model.CardOutcome](chat.Applied, chat.CheckRecord, chat.NotApplied, chat.AskedVariant, chat.Skipped, chat.Denied, chat.Discarded)
 	busyChoices   = mapping[model.WhenBusy](chat.RefuseWhenBusy, chat.QueueWhenBusy)
 	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)
+	budgetScopes  = mapping[model.BudgetScope](budget.OfUser, budget.OfEveryUser, budget.OfConfiguration)
+	budgetPeriods = mapping[model.BudgetPeriod](budget.Day, budget.Month)
 	languages     = mapping[model.Language](wording.Languages...)
 	denialReasons = mapping[model.DenialReason](agent.Variant, agent.Skip)
 

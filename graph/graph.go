@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/budget"
 	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/library"
@@ -52,17 +53,18 @@ type Agent interface {
 
 // Rooms are the use cases behind the API.
 type Rooms struct {
-	Access  *access.Access
-	Library *library.Library
-	Content *content.Content
-	Agent   Agent
-	Chat    *chat.Chat
-	Tools   *tool.Box
-	Remote  *remote.Room
-	Audit   audit.Reader
-	Proofs  *audit.Log
-	Keys    *once.Keys
-	Log     *slog.Logger
+	Access   *access.Access
+	Library  *library.Library
+	Content  *content.Content
+	Agent    Agent
+	Chat     *chat.Chat
+	Tools    *tool.Box
+	Remote   *remote.Room
+	Spending *budget.Room
+	Audit    audit.Reader
+	Proofs   *audit.Log
+	Keys     *once.Keys
+	Log      *slog.Logger
 
 	// Bell wakes subscriptions to the audit trail and to syncs; without one they look again now and then.
 	Bell agent.Bell

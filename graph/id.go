@@ -28,6 +28,7 @@ var (
 	configurationKind = kind{"cfg", "a configuration"}
 	providerKind      = kind{"prv", "a provider"}
 	mcpServerKind     = kind{"mcp", "an MCP server"}
+	budgetKind        = kind{"bdg", "a budget"}
 	snippetKind       = kind{"snp", "a snippet"}
 	taskKind          = kind{"tsk", "a task"}
 	runKind           = kind{"run", "a run"}

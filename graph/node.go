@@ -32,6 +32,7 @@ func (r *Resolver) finders() []finder {
 			v, err := r.Agent.View(ctx, caller(ctx), row)
 			return found(toRun(v), err)
 		}},
+		{budgetKind, r.budget},
 		{conversationKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			c, err := r.Chat.View(ctx, caller(ctx), row)
 			return found(toConversation(c), err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/countersign/countersign/graph/model"
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/budget"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
@@ -50,6 +51,11 @@ func toRefusal(r *fault.Refused) model.Refusal {
 		return model.PredecessorOpenRefusal{Code: code, Message: message, Status: runStatuses.out(d.Status)}
 	case agent.InConversation:
 		return model.DecidedInChatRefusal{Code: code, Message: message, ConversationID: conversationKind.id(d.ID)}
+	case budget.Exhausted:
+		return model.BudgetExhaustedRefusal{
+			Code: code, Message: message, Scope: budgetScopes.out(d.Budget.Scope), Period: budgetPeriods.out(d.Budget.Period),
+			Requests: limit(int64(d.Budget.Requests)), Tokens: limit(int64(d.Budget.Tokens)), Cost: limit(d.Budget.Cost), Used: toUse(d.Spent), ResetsAt: d.Resets,
+		}
 	case agent.ProcessRunning:
 		return model.ProcessRunningRefusal{Code: code, Message: message, Process: toPin(d.Pin), Subject: toReference(d.Subject)}
 	case agent.Decided:

@@ -37,6 +37,7 @@ var objects = map[reflect.Type]object{
 	reflect.TypeFor[*model.Provider]():      node(providerKind, "providers"),
 	reflect.TypeFor[*model.McpServer]():     node(mcpServerKind, "mcp_servers"),
 	reflect.TypeFor[*model.McpTool]():       mcpToolObject(),
+	reflect.TypeFor[*model.Budget]():        node(budgetKind, "budgets"),
 	reflect.TypeFor[*model.Snippet]():       node(snippetKind, "snippets"),
 	reflect.TypeFor[*model.Task]():          node(taskKind, "tasks"),
 	reflect.TypeFor[*model.Run]():           runObject(),

@@ -28,7 +28,7 @@ type packedProcess struct {
 
 // plainRefusals are the types of refusals that are data alone.
 var plainRefusals = refusalsByName(model.SimpleRefusal{}, model.InvisibleCharactersRefusal{}, model.AlreadyDecidedRefusal{},
-	model.SyncRunningRefusal{}, model.PredecessorOpenRefusal{}, model.DecidedInChatRefusal{}, model.NotInstructionRefusal{}, model.InUseRefusal{})
+	model.SyncRunningRefusal{}, model.PredecessorOpenRefusal{}, model.DecidedInChatRefusal{}, model.BudgetExhaustedRefusal{}, model.NotInstructionRefusal{}, model.InUseRefusal{})
 
 // showingRefusals are the types of refusals that show an object as it is now.
 var showingRefusals = map[string]func(ctx context.Context, r *Resolver, p packedRefusal) (model.Refusal, error){

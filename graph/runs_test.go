@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/budget"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
@@ -308,6 +309,7 @@ func TestRefusalsCarryWhatAClientNeedsNext(t *testing.T) {
 		{[]library.Use{{Kind: library.UsedByRun}}, "model.InUseRefusal"},
 		{agent.Decided{}, "model.AlreadyDecidedRefusal"},
 		{agent.OpenPredecessor{Status: run.WaitingForInput}, "model.PredecessorOpenRefusal"},
+		{budget.Exhausted{Budget: budget.Budget{Scope: budget.OfUser, Period: budget.Day}}, "model.BudgetExhaustedRefusal"},
 		{agent.ProcessRunning{}, "model.ProcessRunningRefusal"},
 	} {
 		refusal, err := asData(fault.Refuse(fault.Busy, "No.").With(c.detail))

@@ -7,15 +7,20 @@ import (
 	"log/slog"
 	"net/url"
 
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/countersign/countersign/graph"
 	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
 	"github.com/countersign/countersign/internal/auth"
+	"github.com/countersign/countersign/internal/budget"
 	"github.com/countersign/countersign/internal/builtin"
 	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/demo"
+	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/guard"
 	"github.com/countersign/countersign/internal/ingest"
 	"github.com/countersign/countersign/internal/library"
@@ -43,6 +48,8 @@ type house struct {
 	tools   *tool.Box
 	agent   *agent.Agent
 	remote  *remote.Room
+	budgets *budget.Room
+	counted *prometheus.Registry // what /metrics shows
 	servers *mcp.Connector
 	chat    *chat.Chat
 	auth    *auth.Auth
@@ -113,15 +120,31 @@ func (h *house) furnish() error {
 			return err
 		},
 	}
+	h.counted = prometheus.NewRegistry()
+	h.budgets = &budget.Room{Store: h.store, Known: h.spends, World: h.world}
 	h.agent = agent.New(agent.Parts{
 		Store: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
-		Models: models, Tools: h.tools, World: h.world, Bell: h.bell, SkillID: graph.SkillID, Log: h.log, Secrets: h.secrets,
+		Models: models, Tools: h.tools, Budgets: h.budgets, Meter: newMeter(h.counted), World: h.world, Bell: h.bell, SkillID: graph.SkillID, Log: h.log, Secrets: h.secrets,
 	})
 	h.chat = &chat.Chat{
 		Store: h.store, Runtime: h.agent, Runs: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
 		World: h.world, Bell: h.bell, Log: h.log,
 	}
 	return nil
+}
+
+// spends says whether there is somebody or something that a budget could be for.
+func (h *house) spends(ctx context.Context, scope budget.Scope, subject uuid.UUID) (bool, error) {
+	var err error
+	if scope == budget.OfUser {
+		_, err = h.store.User(ctx, subject)
+	} else {
+		_, err = h.store.Configuration(ctx, subject)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // host is what sources are read from: the demo's repository, made in memory, and for

@@ -126,6 +126,9 @@ var repetitions = []row{
 	{mutation: "translateRecord", input: static(object{"table": "page", "id": "care", "language": "fr", "fields": object{"title": "Soins"}}), lost: []string{"untranslated"}},
 	{mutation: "replaceFileReference", input: static(object{"table": "page", "id": "care", "fileId": "moss-photo", "revision": 1}), lost: []string{"left"}},
 
+	{mutation: "setBudget", input: static(object{"scope": "EVERY_USER", "requests": 100000}), keep: map[string][]any{"budget": {"budget", "id"}}},
+	mutate("deleteBudget", map[string]string{"budgetId": "budget"}, nil),
+
 	starts("plain", "run"), starts("writing", "proposal"),
 	{mutation: "decideRun", input: (*repetition).decision, keep: map[string][]any{"decided": {"run", "id"}}},
 	{mutation: "decideRun", input: (*repetition).lateDecision, refused: "ALREADY_DECIDED"},

@@ -111,11 +111,12 @@ func (h *house) printLink(ctx context.Context, out io.Writer, address string) er
 // run serves and works until ctx ends.
 func (h *house) run(ctx context.Context, listener net.Listener) error {
 	api := graph.New(graph.Rooms{
-		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Chat: h.chat, Tools: h.tools, Remote: h.remote, Audit: h.store, Proofs: h.proofs,
+		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Chat: h.chat, Tools: h.tools, Remote: h.remote, Spending: h.budgets, Audit: h.store, Proofs: h.proofs,
 		Keys: h.keys, Log: h.log, Bell: h.bell,
 	})
 	s := server.New(server.Options{
 		Schema:         api.Schema(),
+		Registry:       h.counted,
 		Authenticator:  h.auth,
 		ErrorPresenter: api.PresentError,
 		Recover:        api.Recover,

@@ -241,6 +241,23 @@ var (
 		Columns:    AuditTreeColumns,
 		PrimaryKey: []*schema.Column{AuditTreeColumns[0]},
 	}
+	// BudgetsColumns holds the columns for the "budgets" table.
+	BudgetsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "scope", Type: field.TypeString, Size: 2147483647},
+		{Name: "subject_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "period", Type: field.TypeString, Size: 2147483647},
+		{Name: "requests", Type: field.TypeInt, Default: 0},
+		{Name: "tokens", Type: field.TypeInt, Default: 0},
+		{Name: "cost", Type: field.TypeInt64, Default: 0},
+		{Name: "updated_at", Type: field.TypeTime},
+	}
+	// BudgetsTable holds the schema information for the "budgets" table.
+	BudgetsTable = &schema.Table{
+		Name:       "budgets",
+		Columns:    BudgetsColumns,
+		PrimaryKey: []*schema.Column{BudgetsColumns[0]},
+	}
 	// ConfigurationsColumns holds the columns for the "configurations" table.
 	ConfigurationsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -1118,6 +1135,22 @@ var (
 		Columns:    SourcesColumns,
 		PrimaryKey: []*schema.Column{SourcesColumns[0]},
 	}
+	// SpendingsColumns holds the columns for the "spendings" table.
+	SpendingsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "subject_id", Type: field.TypeUUID},
+		{Name: "day", Type: field.TypeString, Size: 2147483647},
+		{Name: "requests", Type: field.TypeInt, Default: 0},
+		{Name: "input_tokens", Type: field.TypeInt, Default: 0},
+		{Name: "output_tokens", Type: field.TypeInt, Default: 0},
+		{Name: "cost", Type: field.TypeInt64, Default: 0},
+	}
+	// SpendingsTable holds the schema information for the "spendings" table.
+	SpendingsTable = &schema.Table{
+		Name:       "spendings",
+		Columns:    SpendingsColumns,
+		PrimaryKey: []*schema.Column{SpendingsColumns[0]},
+	}
 	// TasksColumns holds the columns for the "tasks" table.
 	TasksColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -1247,6 +1280,7 @@ var (
 		AuditRetentionTable,
 		AuditTilesTable,
 		AuditTreeTable,
+		BudgetsTable,
 		ConfigurationsTable,
 		ContentRecordsTable,
 		ContentRevisionsTable,
@@ -1272,6 +1306,7 @@ var (
 		SkillRevisionsTable,
 		SnippetsTable,
 		SourcesTable,
+		SpendingsTable,
 		TasksTable,
 		TokensTable,
 		ToolGroupSwitchesTable,
@@ -1306,7 +1341,7 @@ func init() {
 		Table: "audit_entries",
 	}
 	AuditEntriesTable.Annotation.Checks = map[string]string{
-		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'PROPOSAL_EDITED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'RUN_REQUEUED', 'MCP_SERVER_IMPORTED', 'MCP_SERVER_DELETED', 'MCP_TOOL_REVIEWED', 'MCP_TOOL_REVIEW_REFUSED', 'MCP_TOOL_CHANGED')",
+		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'PROPOSAL_EDITED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'BUDGET_SET', 'BUDGET_DELETED', 'RUN_REQUEUED', 'MCP_SERVER_IMPORTED', 'MCP_SERVER_DELETED', 'MCP_TOOL_REVIEWED', 'MCP_TOOL_REVIEW_REFUSED', 'MCP_TOOL_CHANGED')",
 		"audit_entries_index": "\"index\" >= 0",
 	}
 	AuditHeadTable.Annotation = &entsql.Annotation{
@@ -1341,6 +1376,13 @@ func init() {
 	AuditTreeTable.Annotation.Checks = map[string]string{
 		"audit_tree_id":   "id = 1",
 		"audit_tree_size": "\"size\" >= 0",
+	}
+	BudgetsTable.Annotation = &entsql.Annotation{
+		Table: "budgets",
+	}
+	BudgetsTable.Annotation.Checks = map[string]string{
+		"budgets_period": "period IN ('day', 'month')",
+		"budgets_scope":  "scope IN ('user', 'every_user', 'configuration')",
 	}
 	ConfigurationsTable.ForeignKeys[0].RefTable = ProvidersTable
 	ConfigurationsTable.Annotation = &entsql.Annotation{
@@ -1500,6 +1542,9 @@ func init() {
 		"sources_sync_status": "sync_status IN ('never_synced', 'syncing', 'ok', 'partial', 'error')",
 		"sources_trust_level": "trust_level IN ('untrusted', 'community', 'verified', 'first_party')",
 		"sources_type":        "type IN ('single_file', 'repo', 'marketplace', 'authored')",
+	}
+	SpendingsTable.Annotation = &entsql.Annotation{
+		Table: "spendings",
 	}
 	TasksTable.ForeignKeys[0].RefTable = ConfigurationsTable
 	TasksTable.Annotation = &entsql.Annotation{

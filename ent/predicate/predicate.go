@@ -30,6 +30,9 @@ type AuditTile func(*sql.Selector)
 // AuditTree is the predicate function for audittree builders.
 type AuditTree func(*sql.Selector)
 
+// Budget is the predicate function for budget builders.
+type Budget func(*sql.Selector)
+
 // Configuration is the predicate function for configuration builders.
 type Configuration func(*sql.Selector)
 
@@ -104,6 +107,9 @@ type Snippet func(*sql.Selector)
 
 // Source is the predicate function for source builders.
 type Source func(*sql.Selector)
+
+// Spending is the predicate function for spending builders.
+type Spending func(*sql.Selector)
 
 // Task is the predicate function for task builders.
 type Task func(*sql.Selector)

@@ -200,6 +200,222 @@ func (ec *executionContext) fieldContext_AlreadyDecidedRefusal_at(_ context.Cont
 	return graphql.NewScalarFieldContext("AlreadyDecidedRefusal", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _BudgetExhaustedRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.RefusalCode) graphql.Marshaler {
+			return ec.marshalNRefusalCode2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRefusalCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "RefusalCode")
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_message(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "String")
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_scope(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_scope(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Scope, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.BudgetScope) graphql.Marshaler {
+			return ec.marshalNBudgetScope2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐBudgetScope(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_scope(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "BudgetScope")
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_period(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_period(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Period, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.BudgetPeriod) graphql.Marshaler {
+			return ec.marshalNBudgetPeriod2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐBudgetPeriod(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_period(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "BudgetPeriod")
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_requests(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_requests(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Requests, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_requests(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "Long")
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_tokens(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_tokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tokens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_tokens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "Long")
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_cost(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_cost(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cost, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_cost(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "Long")
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_used(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_used(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Used, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.BudgetUse) graphql.Marshaler {
+			return ec.marshalNBudgetUse2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐBudgetUse(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_used(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BudgetExhaustedRefusal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BudgetUse(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BudgetExhaustedRefusal_resetsAt(ctx context.Context, field graphql.CollectedField, obj *model.BudgetExhaustedRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BudgetExhaustedRefusal_resetsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ResetsAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BudgetExhaustedRefusal_resetsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BudgetExhaustedRefusal", field, false, false, "DateTime")
+}
+
 func (ec *executionContext) _DecidedInChatRefusal_code(ctx context.Context, field graphql.CollectedField, obj *model.DecidedInChatRefusal) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1435,6 +1651,13 @@ func (ec *executionContext) _Refusal(ctx context.Context, sel ast.SelectionSet, 
 			return graphql.Null
 		}
 		return ec._DecidedInChatRefusal(ctx, sel, obj)
+	case model.BudgetExhaustedRefusal:
+		return ec._BudgetExhaustedRefusal(ctx, sel, &obj)
+	case *model.BudgetExhaustedRefusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._BudgetExhaustedRefusal(ctx, sel, obj)
 	case model.AlreadyDecidedRefusal:
 		return ec._AlreadyDecidedRefusal(ctx, sel, &obj)
 	case *model.AlreadyDecidedRefusal:
@@ -1501,6 +1724,79 @@ func (ec *executionContext) _AlreadyDecidedRefusal(ctx context.Context, sel ast.
 			out.Values[i] = ec._AlreadyDecidedRefusal_at(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var budgetExhaustedRefusalImplementors = []string{"BudgetExhaustedRefusal", "Refusal"}
+
+func (ec *executionContext) _BudgetExhaustedRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.BudgetExhaustedRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetExhaustedRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BudgetExhaustedRefusal")
+		case "code":
+			out.Values[i] = ec._BudgetExhaustedRefusal_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._BudgetExhaustedRefusal_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "scope":
+			out.Values[i] = ec._BudgetExhaustedRefusal_scope(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "period":
+			out.Values[i] = ec._BudgetExhaustedRefusal_period(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "requests":
+			out.Values[i] = ec._BudgetExhaustedRefusal_requests(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "tokens":
+			out.Values[i] = ec._BudgetExhaustedRefusal_tokens(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cost":
+			out.Values[i] = ec._BudgetExhaustedRefusal_cost(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "used":
+			out.Values[i] = ec._BudgetExhaustedRefusal_used(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resetsAt":
+			out.Values[i] = ec._BudgetExhaustedRefusal_resetsAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))

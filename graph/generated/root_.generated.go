@@ -26,6 +26,7 @@ type ResolverRoot interface {
 	AlreadyDecidedRefusal() AlreadyDecidedRefusalResolver
 	Approval() ApprovalResolver
 	AuditEntry() AuditEntryResolver
+	Budget() BudgetResolver
 	Configuration() ConfigurationResolver
 	Conversation() ConversationResolver
 	McpServer() McpServerResolver
@@ -205,6 +206,51 @@ type ComplexityRoot struct {
 		LeafHash func(childComplexity int) int
 		RootHash func(childComplexity int) int
 		TreeSize func(childComplexity int) int
+	}
+
+	Budget struct {
+		Configuration func(childComplexity int) int
+		Cost          func(childComplexity int) int
+		Exhausted     func(childComplexity int) int
+		ID            func(childComplexity int) int
+		Period        func(childComplexity int) int
+		Requests      func(childComplexity int) int
+		ResetsAt      func(childComplexity int) int
+		Scope         func(childComplexity int) int
+		Tokens        func(childComplexity int) int
+		UpdatedAt     func(childComplexity int) int
+		Used          func(childComplexity int) int
+		User          func(childComplexity int) int
+	}
+
+	BudgetConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	BudgetEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	BudgetExhaustedRefusal struct {
+		Code     func(childComplexity int) int
+		Cost     func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Period   func(childComplexity int) int
+		Requests func(childComplexity int) int
+		ResetsAt func(childComplexity int) int
+		Scope    func(childComplexity int) int
+		Tokens   func(childComplexity int) int
+		Used     func(childComplexity int) int
+	}
+
+	BudgetUse struct {
+		Cost         func(childComplexity int) int
+		InputTokens  func(childComplexity int) int
+		OutputTokens func(childComplexity int) int
+		Requests     func(childComplexity int) int
 	}
 
 	BundleFile struct {
@@ -438,6 +484,12 @@ type ComplexityRoot struct {
 		Round             func(childComplexity int) int
 		Sequence          func(childComplexity int) int
 		TurnDigest        func(childComplexity int) int
+	}
+
+	DeleteBudgetPayload struct {
+		ClientMutationID func(childComplexity int) int
+		DeletedID        func(childComplexity int) int
+		Refusal          func(childComplexity int) int
 	}
 
 	DeleteConversationPayload struct {
@@ -759,6 +811,7 @@ type ComplexityRoot struct {
 		CreateUser                   func(childComplexity int, input model.CreateUserInput) int
 		DecideProposal               func(childComplexity int, input model.DecideProposalInput) int
 		DecideRun                    func(childComplexity int, input model.DecideRunInput) int
+		DeleteBudget                 func(childComplexity int, input model.DeleteBudgetInput) int
 		DeleteConversation           func(childComplexity int, input model.DeleteConversationInput) int
 		DeleteMcpServer              func(childComplexity int, input model.DeleteMcpServerInput) int
 		DeleteRecord                 func(childComplexity int, input model.DeleteRecordInput) int
@@ -785,6 +838,7 @@ type ComplexityRoot struct {
 		RevokeToken                  func(childComplexity int, input model.RevokeTokenInput) int
 		RunTask                      func(childComplexity int, input model.RunTaskInput) int
 		SendMessage                  func(childComplexity int, input model.SendMessageInput) int
+		SetBudget                    func(childComplexity int, input model.SetBudgetInput) int
 		SetConversationConfiguration func(childComplexity int, input model.SetConversationConfigurationInput) int
 		SetConversationPinned        func(childComplexity int, input model.SetConversationPinnedInput) int
 		SetConversationSkill         func(childComplexity int, input model.SetConversationSkillInput) int
@@ -992,6 +1046,7 @@ type ComplexityRoot struct {
 		AuditConsistencyProof func(childComplexity int, from int64, to int64) int
 		AuditInclusionProof   func(childComplexity int, entryID *string, index *int64, treeSize *int64) int
 		AuditTrail            func(childComplexity int, filter *model.AuditFilter, first *int, after *string, last *int, before *string) int
+		Budgets               func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Catalogue             func(childComplexity int, configurationID string, processesOnly bool) int
 		Configuration         func(childComplexity int, id string) int
 		Configurations        func(childComplexity int, first *int, after *string, last *int, before *string) int
@@ -1262,6 +1317,12 @@ type ComplexityRoot struct {
 	SendMessagePayload struct {
 		ClientMutationID func(childComplexity int) int
 		Conversation     func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
+	SetBudgetPayload struct {
+		Budget           func(childComplexity int) int
+		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 	}
 
@@ -2433,6 +2494,191 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AuditInclusionProof.TreeSize(childComplexity), true
 
+	case "Budget.configuration":
+		if e.ComplexityRoot.Budget.Configuration == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Configuration(childComplexity), true
+	case "Budget.cost":
+		if e.ComplexityRoot.Budget.Cost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Cost(childComplexity), true
+	case "Budget.exhausted":
+		if e.ComplexityRoot.Budget.Exhausted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Exhausted(childComplexity), true
+	case "Budget.id":
+		if e.ComplexityRoot.Budget.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.ID(childComplexity), true
+	case "Budget.period":
+		if e.ComplexityRoot.Budget.Period == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Period(childComplexity), true
+	case "Budget.requests":
+		if e.ComplexityRoot.Budget.Requests == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Requests(childComplexity), true
+	case "Budget.resetsAt":
+		if e.ComplexityRoot.Budget.ResetsAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.ResetsAt(childComplexity), true
+	case "Budget.scope":
+		if e.ComplexityRoot.Budget.Scope == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Scope(childComplexity), true
+	case "Budget.tokens":
+		if e.ComplexityRoot.Budget.Tokens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Tokens(childComplexity), true
+	case "Budget.updatedAt":
+		if e.ComplexityRoot.Budget.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.UpdatedAt(childComplexity), true
+	case "Budget.used":
+		if e.ComplexityRoot.Budget.Used == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Used(childComplexity), true
+	case "Budget.user":
+		if e.ComplexityRoot.Budget.User == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.User(childComplexity), true
+
+	case "BudgetConnection.edges":
+		if e.ComplexityRoot.BudgetConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetConnection.Edges(childComplexity), true
+	case "BudgetConnection.nodes":
+		if e.ComplexityRoot.BudgetConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetConnection.Nodes(childComplexity), true
+	case "BudgetConnection.pageInfo":
+		if e.ComplexityRoot.BudgetConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetConnection.PageInfo(childComplexity), true
+
+	case "BudgetEdge.cursor":
+		if e.ComplexityRoot.BudgetEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetEdge.Cursor(childComplexity), true
+	case "BudgetEdge.node":
+		if e.ComplexityRoot.BudgetEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetEdge.Node(childComplexity), true
+
+	case "BudgetExhaustedRefusal.code":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Code(childComplexity), true
+	case "BudgetExhaustedRefusal.cost":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Cost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Cost(childComplexity), true
+	case "BudgetExhaustedRefusal.message":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Message(childComplexity), true
+	case "BudgetExhaustedRefusal.period":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Period == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Period(childComplexity), true
+	case "BudgetExhaustedRefusal.requests":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Requests == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Requests(childComplexity), true
+	case "BudgetExhaustedRefusal.resetsAt":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.ResetsAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.ResetsAt(childComplexity), true
+	case "BudgetExhaustedRefusal.scope":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Scope == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Scope(childComplexity), true
+	case "BudgetExhaustedRefusal.tokens":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Tokens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Tokens(childComplexity), true
+	case "BudgetExhaustedRefusal.used":
+		if e.ComplexityRoot.BudgetExhaustedRefusal.Used == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetExhaustedRefusal.Used(childComplexity), true
+
+	case "BudgetUse.cost":
+		if e.ComplexityRoot.BudgetUse.Cost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetUse.Cost(childComplexity), true
+	case "BudgetUse.inputTokens":
+		if e.ComplexityRoot.BudgetUse.InputTokens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetUse.InputTokens(childComplexity), true
+	case "BudgetUse.outputTokens":
+		if e.ComplexityRoot.BudgetUse.OutputTokens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetUse.OutputTokens(childComplexity), true
+	case "BudgetUse.requests":
+		if e.ComplexityRoot.BudgetUse.Requests == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BudgetUse.Requests(childComplexity), true
+
 	case "BundleFile.mode":
 		if e.ComplexityRoot.BundleFile.Mode == nil {
 			break
@@ -3330,6 +3576,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DecisionEvent.TurnDigest(childComplexity), true
+
+	case "DeleteBudgetPayload.clientMutationId":
+		if e.ComplexityRoot.DeleteBudgetPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteBudgetPayload.ClientMutationID(childComplexity), true
+	case "DeleteBudgetPayload.deletedId":
+		if e.ComplexityRoot.DeleteBudgetPayload.DeletedID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteBudgetPayload.DeletedID(childComplexity), true
+	case "DeleteBudgetPayload.refusal":
+		if e.ComplexityRoot.DeleteBudgetPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteBudgetPayload.Refusal(childComplexity), true
 
 	case "DeleteConversationPayload.clientMutationId":
 		if e.ComplexityRoot.DeleteConversationPayload.ClientMutationID == nil {
@@ -4637,6 +4902,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DecideRun(childComplexity, args["input"].(model.DecideRunInput)), true
+	case "Mutation.deleteBudget":
+		if e.ComplexityRoot.Mutation.DeleteBudget == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteBudget_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteBudget(childComplexity, args["input"].(model.DeleteBudgetInput)), true
 	case "Mutation.deleteConversation":
 		if e.ComplexityRoot.Mutation.DeleteConversation == nil {
 			break
@@ -4923,6 +5199,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SendMessage(childComplexity, args["input"].(model.SendMessageInput)), true
+	case "Mutation.setBudget":
+		if e.ComplexityRoot.Mutation.SetBudget == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setBudget_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetBudget(childComplexity, args["input"].(model.SetBudgetInput)), true
 	case "Mutation.setConversationConfiguration":
 		if e.ComplexityRoot.Mutation.SetConversationConfiguration == nil {
 			break
@@ -5936,6 +6223,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.AuditTrail(childComplexity, args["filter"].(*model.AuditFilter), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "Query.budgets":
+		if e.ComplexityRoot.Query.Budgets == nil {
+			break
+		}
+
+		args, err := ec.field_Query_budgets_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Budgets(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.catalogue":
 		if e.ComplexityRoot.Query.Catalogue == nil {
 			break
@@ -7139,6 +7437,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SendMessagePayload.Refusal(childComplexity), true
+
+	case "SetBudgetPayload.budget":
+		if e.ComplexityRoot.SetBudgetPayload.Budget == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetBudgetPayload.Budget(childComplexity), true
+	case "SetBudgetPayload.clientMutationId":
+		if e.ComplexityRoot.SetBudgetPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetBudgetPayload.ClientMutationID(childComplexity), true
+	case "SetBudgetPayload.refusal":
+		if e.ComplexityRoot.SetBudgetPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SetBudgetPayload.Refusal(childComplexity), true
 
 	case "SetConversationConfigurationPayload.clientMutationId":
 		if e.ComplexityRoot.SetConversationConfigurationPayload.ClientMutationID == nil {
@@ -9312,6 +9629,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("CreateUserInput", ec.unmarshalInputCreateUserInput),
 			graphql.NewInputUnmarshaler("DecideProposalInput", ec.unmarshalInputDecideProposalInput),
 			graphql.NewInputUnmarshaler("DecideRunInput", ec.unmarshalInputDecideRunInput),
+			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
 			graphql.NewInputUnmarshaler("DeleteConversationInput", ec.unmarshalInputDeleteConversationInput),
 			graphql.NewInputUnmarshaler("DeleteMcpServerInput", ec.unmarshalInputDeleteMcpServerInput),
 			graphql.NewInputUnmarshaler("DeleteRecordInput", ec.unmarshalInputDeleteRecordInput),
@@ -9346,6 +9664,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RunFilter", ec.unmarshalInputRunFilter),
 			graphql.NewInputUnmarshaler("RunTaskInput", ec.unmarshalInputRunTaskInput),
 			graphql.NewInputUnmarshaler("SendMessageInput", ec.unmarshalInputSendMessageInput),
+			graphql.NewInputUnmarshaler("SetBudgetInput", ec.unmarshalInputSetBudgetInput),
 			graphql.NewInputUnmarshaler("SetConversationConfigurationInput", ec.unmarshalInputSetConversationConfigurationInput),
 			graphql.NewInputUnmarshaler("SetConversationPinnedInput", ec.unmarshalInputSetConversationPinnedInput),
 			graphql.NewInputUnmarshaler("SetConversationSkillInput", ec.unmarshalInputSetConversationSkillInput),
@@ -9962,6 +10281,10 @@ enum AuditEvent {
   RUN_DECISION_REFUSED
   """Texts of a proposal were changed before it was decided."""
   PROPOSAL_EDITED
+  """A budget was set."""
+  BUDGET_SET
+  """A budget was taken away."""
+  BUDGET_DELETED
   """A run ended."""
   RUN_ENDED
   """A tool was kept from a run."""
@@ -10038,6 +10361,163 @@ input AuditFilter {
   since: DateTime
   """Before this time."""
   until: DateTime
+}
+`, BuiltIn: false},
+	{Name: "../schema/budgets.graphqls", Input: `extend type Query {
+  """What models may use up, oldest first. For administrators."""
+  budgets(
+    """How many from the start, at most 100; 20 when neither first nor last is given."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): BudgetConnection!
+}
+
+extend type Mutation {
+  """
+  Limit what models may use up, or put other limits in the place of those that are there for the same scope and period. For administrators.
+  """
+  setBudget(
+    """The limits."""
+    input: SetBudgetInput!
+  ): SetBudgetPayload
+  """Take a budget away. What was used up stays counted. For administrators."""
+  deleteBudget(
+    """Which budget."""
+    input: DeleteBudgetInput!
+  ): DeleteBudgetPayload
+}
+
+"""Whose runs a budget limits."""
+enum BudgetScope {
+  """Those of one user."""
+  USER
+  """Those of each user, by themselves, who has no budget of their own for the period."""
+  EVERY_USER
+  """Those with one configuration."""
+  CONFIGURATION
+}
+
+"""How long a budget lasts. Periods begin at midnight UTC."""
+enum BudgetPeriod {
+  """A day."""
+  DAY
+  """A calendar month."""
+  MONTH
+}
+
+"""A limit of what models may use up. Runs are refused and end once it is reached."""
+type Budget implements Node {
+  """Its id."""
+  id: ID!
+  """Whose runs it limits."""
+  scope: BudgetScope!
+  """The user; null for any other scope, and when they are gone."""
+  user: User
+  """The configuration; null for any other scope, and when it is gone."""
+  configuration: Configuration
+  """How long it lasts."""
+  period: BudgetPeriod!
+  """How many model calls; null does not limit them."""
+  requests: Long
+  """How many tokens, input and output together; null does not limit them."""
+  tokens: Long
+  """How much, in millionths of the installation's currency; null does not limit it."""
+  cost: Long
+  """What counts against it in the present period. Null for EVERY_USER: each user has their own."""
+  used: BudgetUse
+  """Whether it allows no further model call now."""
+  exhausted: Boolean!
+  """When the next period begins."""
+  resetsAt: DateTime!
+  """When its limits were set."""
+  updatedAt: DateTime!
+}
+
+"""What models used up."""
+type BudgetUse {
+  """How many model calls, also those that failed."""
+  requests: Long!
+  """How many tokens were sent."""
+  inputTokens: Long!
+  """How many tokens were answered."""
+  outputTokens: Long!
+  """What it cost, as far as the models have prices, in millionths of the installation's currency."""
+  cost: Long!
+}
+
+"""A page of budgets."""
+type BudgetConnection {
+  """The budgets with their cursors."""
+  edges: [BudgetEdge!]!
+  """The budgets."""
+  nodes: [Budget!]!
+  """How to go on."""
+  pageInfo: PageInfo!
+}
+
+"""A budget in a page."""
+type BudgetEdge {
+  """Its cursor."""
+  cursor: String!
+  """The budget."""
+  node: Budget!
+}
+
+"""What ` + "`" + `setBudget` + "`" + ` takes. At least one of requests, tokens and cost."""
+input SetBudgetInput {
+  """Whose runs it limits."""
+  scope: BudgetScope!
+  """Which user, for USER."""
+  userId: ID
+  """Which configuration, for CONFIGURATION."""
+  configurationId: ID
+  """How long it lasts."""
+  period: BudgetPeriod! = DAY
+  """How many model calls."""
+  requests: Long
+  """How many tokens, input and output together."""
+  tokens: Long
+  """How much, in millionths of the installation's currency."""
+  cost: Long
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `setBudget` + "`" + ` answers."""
+type SetBudgetPayload {
+  """The budget; null when it was refused."""
+  budget: Budget
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `deleteBudget` + "`" + ` takes."""
+input DeleteBudgetInput {
+  """Which budget."""
+  budgetId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `deleteBudget` + "`" + ` answers."""
+type DeleteBudgetPayload {
+  """The id that is gone; null when it was refused."""
+  deletedId: ID
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
 }
 `, BuiltIn: false},
 	{Name: "../schema/chat.graphqls", Input: `extend type Query {
@@ -12376,6 +12856,28 @@ type DecidedInChatRefusal implements Refusal {
   conversationId: ID!
 }
 
+"""A budget allows no further model call in its present period."""
+type BudgetExhaustedRefusal implements Refusal {
+  """The rule's verdict, for programs."""
+  code: RefusalCode!
+  """The same for people: what was refused, why, and what can be done."""
+  message: String!
+  """Whose runs the budget limits."""
+  scope: BudgetScope!
+  """How long it lasts."""
+  period: BudgetPeriod!
+  """How many model calls it allows; null does not limit them."""
+  requests: Long
+  """How many tokens it allows; null does not limit them."""
+  tokens: Long
+  """How much it allows, in millionths of the installation's currency; null does not limit it."""
+  cost: Long
+  """What was used up."""
+  used: BudgetUse!
+  """When its next period begins."""
+  resetsAt: DateTime!
+}
+
 """A process is running in the lineage, and there is never more than one, on one subject."""
 type ProcessRunningRefusal implements Refusal {
   """The rule's verdict, for programs."""
@@ -12498,6 +13000,8 @@ enum RefusalCode {
   STALE_TURN
   """The card does not offer this answer."""
   ANSWER_NOT_OFFERED
+  """A budget allows no further model call in its present period."""
+  BUDGET_EXHAUSTED
   """The proposal cannot be changed like this: the configuration does not allow it, it is no text, or it could not be previewed."""
   NOT_EDITABLE
   """The values do not satisfy the schema that was asked for."""
@@ -13132,6 +13636,8 @@ enum RunNoticeCode {
   TOOL_CHANGED
   """The turn of a conversation could write and wrote nothing."""
   NO_CHANGE_MADE
+  """A budget allowed no further model call: its message says which, and when the next period begins."""
+  BUDGET_EXHAUSTED
   """Nobody answered in time; nothing that waited was carried out. The argument says until when there was time."""
   APPROVAL_EXPIRED
   """The catalogue is full: a skill cannot be loaded in this run."""
@@ -15487,6 +15993,72 @@ func (ec *executionContext) childFields_AuditInclusionProof(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type AuditInclusionProof", field.Name)
 }
 
+func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Budget_id(ctx, field)
+	case "scope":
+		return ec.fieldContext_Budget_scope(ctx, field)
+	case "user":
+		return ec.fieldContext_Budget_user(ctx, field)
+	case "configuration":
+		return ec.fieldContext_Budget_configuration(ctx, field)
+	case "period":
+		return ec.fieldContext_Budget_period(ctx, field)
+	case "requests":
+		return ec.fieldContext_Budget_requests(ctx, field)
+	case "tokens":
+		return ec.fieldContext_Budget_tokens(ctx, field)
+	case "cost":
+		return ec.fieldContext_Budget_cost(ctx, field)
+	case "used":
+		return ec.fieldContext_Budget_used(ctx, field)
+	case "exhausted":
+		return ec.fieldContext_Budget_exhausted(ctx, field)
+	case "resetsAt":
+		return ec.fieldContext_Budget_resetsAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Budget_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Budget", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_BudgetConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_BudgetConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_BudgetConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_BudgetEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_BudgetEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_BudgetUse(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "requests":
+		return ec.fieldContext_BudgetUse_requests(ctx, field)
+	case "inputTokens":
+		return ec.fieldContext_BudgetUse_inputTokens(ctx, field)
+	case "outputTokens":
+		return ec.fieldContext_BudgetUse_outputTokens(ctx, field)
+	case "cost":
+		return ec.fieldContext_BudgetUse_cost(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BudgetUse", field.Name)
+}
+
 func (ec *executionContext) childFields_BundleFile(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "path":
@@ -15887,6 +16459,18 @@ func (ec *executionContext) childFields_DecideRunPayload(ctx context.Context, fi
 		return ec.fieldContext_DecideRunPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DecideRunPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedId":
+		return ec.fieldContext_DeleteBudgetPayload_deletedId(ctx, field)
+	case "refusal":
+		return ec.fieldContext_DeleteBudgetPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_DeleteBudgetPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteBudgetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_DeleteConversationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -17009,6 +17593,18 @@ func (ec *executionContext) childFields_SendMessagePayload(ctx context.Context, 
 		return ec.fieldContext_SendMessagePayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SendMessagePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SetBudgetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "budget":
+		return ec.fieldContext_SetBudgetPayload_budget(ctx, field)
+	case "refusal":
+		return ec.fieldContext_SetBudgetPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_SetBudgetPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetBudgetPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SetConversationConfigurationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/budget"
 	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/run"
@@ -384,6 +385,81 @@ type AuditInclusionProof struct {
 	RootHash string `json:"rootHash"`
 	// The hashes beside the way, from the leaf to the root.
 	Hashes []string `json:"hashes"`
+}
+
+// A limit of what models may use up. Runs are refused and end once it is reached.
+type Budget struct {
+	// Its id.
+	ID string `json:"id"`
+	// Whose runs it limits.
+	Scope BudgetScope `json:"scope"`
+	// How long it lasts.
+	Period BudgetPeriod `json:"period"`
+	// How many model calls; null does not limit them.
+	Requests *int64 `json:"requests"`
+	// How many tokens, input and output together; null does not limit them.
+	Tokens *int64 `json:"tokens"`
+	// How much, in millionths of the installation's currency; null does not limit it.
+	Cost *int64 `json:"cost"`
+	// When its limits were set.
+	UpdatedAt time.Time     `json:"updatedAt"`
+	Domain    budget.Budget `json:"-"`
+}
+
+func (Budget) IsNode() {}
+
+// A page of budgets.
+type BudgetConnection struct {
+	// The budgets with their cursors.
+	Edges []*BudgetEdge `json:"edges"`
+	// The budgets.
+	Nodes []*Budget `json:"nodes"`
+	// How to go on.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A budget in a page.
+type BudgetEdge struct {
+	// Its cursor.
+	Cursor string `json:"cursor"`
+	// The budget.
+	Node *Budget `json:"node"`
+}
+
+// A budget allows no further model call in its present period.
+type BudgetExhaustedRefusal struct {
+	// The rule's verdict, for programs.
+	Code RefusalCode `json:"code"`
+	// The same for people: what was refused, why, and what can be done.
+	Message string `json:"message"`
+	// Whose runs the budget limits.
+	Scope BudgetScope `json:"scope"`
+	// How long it lasts.
+	Period BudgetPeriod `json:"period"`
+	// How many model calls it allows; null does not limit them.
+	Requests *int64 `json:"requests"`
+	// How many tokens it allows; null does not limit them.
+	Tokens *int64 `json:"tokens"`
+	// How much it allows, in millionths of the installation's currency; null does not limit it.
+	Cost *int64 `json:"cost"`
+	// What was used up.
+	Used *BudgetUse `json:"used"`
+	// When its next period begins.
+	ResetsAt time.Time `json:"resetsAt"`
+}
+
+func (BudgetExhaustedRefusal) IsRefusal() {}
+
+// What models used up.
+type BudgetUse struct {
+	// How many model calls, also those that failed.
+	Requests int64 `json:"requests"`
+	// How many tokens were sent.
+	InputTokens int64 `json:"inputTokens"`
+	// How many tokens were answered.
+	OutputTokens int64 `json:"outputTokens"`
+	// What it cost, as far as the models have prices, in millionths of the installation's currency.
+	Cost int64 `json:"cost"`
 }
 
 // A file beside a skill file.
@@ -1049,6 +1125,26 @@ type DecisionEvent struct {
 }
 
 func (DecisionEvent) IsRunEvent() {}
+
+// What `deleteBudget` takes.
+type DeleteBudgetInput struct {
+	// Which budget.
+	BudgetID string `json:"budgetId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `deleteBudget` answers.
+type DeleteBudgetPayload struct {
+	// The id that is gone; null when it was refused.
+	DeletedID *string `json:"deletedId"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
 
 // What `deleteConversation` takes.
 type DeleteConversationInput struct {
@@ -2748,6 +2844,38 @@ type SendMessagePayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// What `setBudget` takes. At least one of requests, tokens and cost.
+type SetBudgetInput struct {
+	// Whose runs it limits.
+	Scope BudgetScope `json:"scope"`
+	// Which user, for USER.
+	UserID *string `json:"userId"`
+	// Which configuration, for CONFIGURATION.
+	ConfigurationID *string `json:"configurationId"`
+	// How long it lasts.
+	Period BudgetPeriod `json:"period"`
+	// How many model calls.
+	Requests *int64 `json:"requests"`
+	// How many tokens, input and output together.
+	Tokens *int64 `json:"tokens"`
+	// How much, in millionths of the installation's currency.
+	Cost *int64 `json:"cost"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `setBudget` answers.
+type SetBudgetPayload struct {
+	// The budget; null when it was refused.
+	Budget *Budget `json:"budget"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // What `setConversationConfiguration` takes.
 type SetConversationConfigurationInput struct {
 	// Which conversation.
@@ -4158,6 +4286,10 @@ const (
 	AuditEventRunDecisionRefused AuditEvent = "RUN_DECISION_REFUSED"
 	// Texts of a proposal were changed before it was decided.
 	AuditEventProposalEdited AuditEvent = "PROPOSAL_EDITED"
+	// A budget was set.
+	AuditEventBudgetSet AuditEvent = "BUDGET_SET"
+	// A budget was taken away.
+	AuditEventBudgetDeleted AuditEvent = "BUDGET_DELETED"
 	// A run ended.
 	AuditEventRunEnded AuditEvent = "RUN_ENDED"
 	// A tool was kept from a run.
@@ -4241,6 +4373,8 @@ var AllAuditEvent = []AuditEvent{
 	AuditEventRunDecided,
 	AuditEventRunDecisionRefused,
 	AuditEventProposalEdited,
+	AuditEventBudgetSet,
+	AuditEventBudgetDeleted,
 	AuditEventRunEnded,
 	AuditEventToolDenied,
 	AuditEventWriteExecuted,
@@ -4273,7 +4407,7 @@ var AllAuditEvent = []AuditEvent{
 
 func (e AuditEvent) IsValid() bool {
 	switch e {
-	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventProposalEdited, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved, AuditEventMcpServerImported, AuditEventMcpServerDeleted, AuditEventMcpToolReviewed, AuditEventMcpToolReviewRefused, AuditEventMcpToolChanged:
+	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventProposalEdited, AuditEventBudgetSet, AuditEventBudgetDeleted, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved, AuditEventMcpServerImported, AuditEventMcpServerDeleted, AuditEventMcpToolReviewed, AuditEventMcpToolReviewRefused, AuditEventMcpToolChanged:
 		return true
 	}
 	return false
@@ -4297,6 +4431,97 @@ func (e *AuditEvent) UnmarshalGQL(v any) error {
 }
 
 func (e AuditEvent) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// How long a budget lasts. Periods begin at midnight UTC.
+type BudgetPeriod string
+
+const (
+	// A day.
+	BudgetPeriodDay BudgetPeriod = "DAY"
+	// A calendar month.
+	BudgetPeriodMonth BudgetPeriod = "MONTH"
+)
+
+var AllBudgetPeriod = []BudgetPeriod{
+	BudgetPeriodDay,
+	BudgetPeriodMonth,
+}
+
+func (e BudgetPeriod) IsValid() bool {
+	switch e {
+	case BudgetPeriodDay, BudgetPeriodMonth:
+		return true
+	}
+	return false
+}
+
+func (e BudgetPeriod) String() string {
+	return string(e)
+}
+
+func (e *BudgetPeriod) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = BudgetPeriod(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid BudgetPeriod", str)
+	}
+	return nil
+}
+
+func (e BudgetPeriod) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// Whose runs a budget limits.
+type BudgetScope string
+
+const (
+	// Those of one user.
+	BudgetScopeUser BudgetScope = "USER"
+	// Those of each user, by themselves, who has no budget of their own for the period.
+	BudgetScopeEveryUser BudgetScope = "EVERY_USER"
+	// Those with one configuration.
+	BudgetScopeConfiguration BudgetScope = "CONFIGURATION"
+)
+
+var AllBudgetScope = []BudgetScope{
+	BudgetScopeUser,
+	BudgetScopeEveryUser,
+	BudgetScopeConfiguration,
+}
+
+func (e BudgetScope) IsValid() bool {
+	switch e {
+	case BudgetScopeUser, BudgetScopeEveryUser, BudgetScopeConfiguration:
+		return true
+	}
+	return false
+}
+
+func (e BudgetScope) String() string {
+	return string(e)
+}
+
+func (e *BudgetScope) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = BudgetScope(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid BudgetScope", str)
+	}
+	return nil
+}
+
+func (e BudgetScope) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 
@@ -5342,6 +5567,8 @@ const (
 	RefusalCodeStaleTurn RefusalCode = "STALE_TURN"
 	// The card does not offer this answer.
 	RefusalCodeAnswerNotOffered RefusalCode = "ANSWER_NOT_OFFERED"
+	// A budget allows no further model call in its present period.
+	RefusalCodeBudgetExhausted RefusalCode = "BUDGET_EXHAUSTED"
 	// The proposal cannot be changed like this: the configuration does not allow it, it is no text, or it could not be previewed.
 	RefusalCodeNotEditable RefusalCode = "NOT_EDITABLE"
 	// The values do not satisfy the schema that was asked for.
@@ -5399,6 +5626,7 @@ var AllRefusalCode = []RefusalCode{
 	RefusalCodeClaimLost,
 	RefusalCodeStaleTurn,
 	RefusalCodeAnswerNotOffered,
+	RefusalCodeBudgetExhausted,
 	RefusalCodeNotEditable,
 	RefusalCodeInputInvalid,
 	RefusalCodeToolNotAllowed,
@@ -5411,7 +5639,7 @@ var AllRefusalCode = []RefusalCode{
 
 func (e RefusalCode) IsValid() bool {
 	switch e {
-	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeConversationArchived, RefusalCodeNothingToRetry, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeNotEditable, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen, RefusalCodeServerUnreachable, RefusalCodeTooManyTools, RefusalCodeToolGone:
+	case RefusalCodeSkillOrphaned, RefusalCodeIntegrityFailed, RefusalCodeLegacyVersion, RefusalCodeStaleDigest, RefusalCodeProcessUnreadable, RefusalCodeInvisibleCharacters, RefusalCodeStaleRevision, RefusalCodeStaleSnippet, RefusalCodeSyncRunning, RefusalCodeSyncFailed, RefusalCodeInUse, RefusalCodeAlreadyDecided, RefusalCodeBusy, RefusalCodeNotAttached, RefusalCodeAlreadyAttached, RefusalCodeProcessNotAlways, RefusalCodeTaskAlwaysOnly, RefusalCodeNotEffective, RefusalCodeNotInstruction, RefusalCodeSubjectUnreadable, RefusalCodeConfigurationNotAllowed, RefusalCodeConfigurationGone, RefusalCodeProcessRunning, RefusalCodeSecondApproverRequired, RefusalCodeServiceAccount, RefusalCodeDecidedInChat, RefusalCodeConversationArchived, RefusalCodeNothingToRetry, RefusalCodeNotInitiator, RefusalCodePredecessorOpen, RefusalCodePredecessorMissing, RefusalCodeSectionTooLarge, RefusalCodeNotWaiting, RefusalCodeStateUnreadable, RefusalCodePositionUnavailable, RefusalCodeClaimLost, RefusalCodeStaleTurn, RefusalCodeAnswerNotOffered, RefusalCodeBudgetExhausted, RefusalCodeNotEditable, RefusalCodeInputInvalid, RefusalCodeToolNotAllowed, RefusalCodeInstructionWithdrawn, RefusalCodeRunOpen, RefusalCodeServerUnreachable, RefusalCodeTooManyTools, RefusalCodeToolGone:
 		return true
 	}
 	return false
@@ -5548,6 +5776,8 @@ const (
 	RunNoticeCodeToolChanged RunNoticeCode = "TOOL_CHANGED"
 	// The turn of a conversation could write and wrote nothing.
 	RunNoticeCodeNoChangeMade RunNoticeCode = "NO_CHANGE_MADE"
+	// A budget allowed no further model call: its message says which, and when the next period begins.
+	RunNoticeCodeBudgetExhausted RunNoticeCode = "BUDGET_EXHAUSTED"
 	// Nobody answered in time; nothing that waited was carried out. The argument says until when there was time.
 	RunNoticeCodeApprovalExpired RunNoticeCode = "APPROVAL_EXPIRED"
 	// The catalogue is full: a skill cannot be loaded in this run.
@@ -5573,6 +5803,7 @@ var AllRunNoticeCode = []RunNoticeCode{
 	RunNoticeCodeAnswerVoid,
 	RunNoticeCodeToolChanged,
 	RunNoticeCodeNoChangeMade,
+	RunNoticeCodeBudgetExhausted,
 	RunNoticeCodeApprovalExpired,
 	RunNoticeCodeCatalogueCut,
 	RunNoticeCodeSectionLeftOut,
@@ -5580,7 +5811,7 @@ var AllRunNoticeCode = []RunNoticeCode{
 
 func (e RunNoticeCode) IsValid() bool {
 	switch e {
-	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeGuardrailBlocked, RunNoticeCodeGuardrailApprovalRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade, RunNoticeCodeApprovalExpired, RunNoticeCodeCatalogueCut, RunNoticeCodeSectionLeftOut:
+	case RunNoticeCodeIntegritySkipped, RunNoticeCodeDroppedForSize, RunNoticeCodeProcessSkipped, RunNoticeCodeInstructionWithdrawn, RunNoticeCodePreviewMoved, RunNoticeCodeSecondApproverRequired, RunNoticeCodeGuardrailBlocked, RunNoticeCodeGuardrailApprovalRequired, RunNoticeCodeProcessUnreadableSkipped, RunNoticeCodePinDroppedDetached, RunNoticeCodePinDroppedConfiguration, RunNoticeCodeProcessEnded, RunNoticeCodeRequeued, RunNoticeCodeAnswerVoid, RunNoticeCodeToolChanged, RunNoticeCodeNoChangeMade, RunNoticeCodeBudgetExhausted, RunNoticeCodeApprovalExpired, RunNoticeCodeCatalogueCut, RunNoticeCodeSectionLeftOut:
 		return true
 	}
 	return false

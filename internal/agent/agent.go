@@ -65,12 +65,30 @@ type Parts struct {
 	Content  content.Reader
 	Models   Models
 	Tools    *tool.Box
+	Budgets  Budgets // nil limits nothing
+	Meter    Meter   // nil counts nothing
 	World    world.World
 	Bell     Bell
 	// SkillID is how clients write a skill's id, and how a model reads it in a catalogue.
 	SkillID func(uuid.UUID) string
 	Log     *slog.Logger
 	Secrets *guard.Current // what no text may hold; nil knows the shapes of secrets, and those of the installation
+}
+
+// Budgets says whether a user's runs with a configuration may ask a model.
+type Budgets interface {
+	// Check refuses with BUDGET_EXHAUSTED when they may not.
+	Check(ctx context.Context, user, configuration uuid.UUID) error
+}
+
+// Meter counts what happens, for whoever watches the installation. It is called from many
+// goroutines.
+type Meter interface {
+	// Asked is told of every turn that models were asked for: what it used, and how many of
+	// them had to be passed over before one answered.
+	Asked(used Consumption, passed int, failed bool)
+	// OutOfBudget is told when a budget does not allow a start or a call.
+	OutOfBudget()
 }
 
 // Agent is the runtime. Its methods are safe for concurrent use.

@@ -125,7 +125,7 @@ func (s *segment) load(ctx context.Context) error {
 	if s.run, err = a.Store.Run(ctx, s.id); err != nil {
 		return err
 	}
-	s.pins, s.notices, s.usage, s.writes = s.run.Pins, s.run.Notices, s.run.Usage, s.run.Writes
+	s.pins, s.notices, s.usage, s.booked, s.writes = s.run.Pins, s.run.Notices, s.run.Usage, s.run.Usage, s.run.Writes
 	if s.tools, err = a.Tools.Now(ctx); err != nil {
 		return err
 	}

@@ -129,12 +129,13 @@ func (s *segment) askChain(ctx context.Context, notes []prompt.Message) (answere
 			pass(run.AttemptTooLong, 0)
 			continue
 		}
-		turn, err := s.askOne(ctx, c, fitted.Messages)
+		turn, came, err := s.askOne(ctx, c, fitted.Messages)
 		out.requests++
 		if err == nil {
 			out.Turn, out.by, out.estimate = turn, c, fitted.Tokens
 			return out, nil
 		}
+		s.broke(c, fitted.Tokens, came)
 		var failed *ProviderError
 		if ctx.Err() != nil || !errors.As(err, &failed) {
 			return out, cmp.Or(context.Cause(ctx), err)
@@ -148,7 +149,8 @@ func (s *segment) askChain(ctx context.Context, notes []prompt.Message) (answere
 	return out, &ProviderError{Message: strings.Join(faults, "; ")}
 }
 
-func (s *segment) askOne(ctx context.Context, c candidate, messages []prompt.Message) (Turn, error) {
+// askOne also says how many tokens came, as estimated, of an answer that broke off.
+func (s *segment) askOne(ctx context.Context, c candidate, messages []prompt.Message) (turn Turn, came int, err error) {
 	request := TurnRequest{Model: c.Model, Messages: messages, Tools: s.offer.definitions, MaxTokens: c.answerTokens()}
 	if subject := s.run.Subject; subject != nil {
 		request.SubjectID = subject.ID
@@ -169,16 +171,4 @@ func tooLong(tokens int) error {
 		message: "what has to be sent is estimated at " + strconv.Itoa(tokens) +
 			" tokens, more than the model's context window leaves room for",
 	}
-}
-
-// consume counts an answer and whoever was asked before it.
-func (s *segment) consume(a answered) {
-	s.usage.InputTokens += a.Usage.InputTokens
-	s.usage.OutputTokens += a.Usage.OutputTokens
-	s.usage.Requests += a.requests
-	if a.by.Price == nil {
-		s.usage.Unpriced++
-		return
-	}
-	s.usage.Cost += a.by.Price.Cost(a.Usage.InputTokens, a.Usage.OutputTokens)
 }

@@ -95,7 +95,7 @@ func (s *segment) guardedAsk(ctx context.Context) (Turn, run.Event, error) {
 		called.Content = nil // what is withheld is kept nowhere
 		switch {
 		case v.Action == guard.Retry && len(notes) < mostRetries:
-			if err := s.write(ctx, []change.Value{runUsage.To(s.usage)}, change.Change{Events: []run.Event{called}}); err != nil {
+			if err := s.writeCall(ctx, called); err != nil {
 				return Turn{}, run.Event{}, err
 			}
 			notes = append(notes, prompt.Message{Role: prompt.User, Text: retryNote})

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
 	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/budget"
 	"github.com/countersign/countersign/internal/builtin"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/ingest"
@@ -46,6 +47,7 @@ type house struct {
 	admin   actor.Actor
 	source  library.Source
 	config  library.Configuration
+	budgets *budget.Room
 	drain   func() // stops the worker and waits for its segments
 }
 
@@ -122,8 +124,10 @@ func build(t *testing.T, s *store.Store, rings *live.Hub, applied agent.Store, w
 	tools, err := tool.New(builtin.All(h.content, nil)...)
 	h.ok(err)
 	h.library = &library.Library{Store: s, World: w, Accounts: h.access, Fetcher: ingest.New(host)}
+	h.budgets = &budget.Room{Store: s, World: w, Known: func(context.Context, budget.Scope, uuid.UUID) (bool, error) { return true, nil }}
 	h.parts = agent.Parts{
-		Store: applied, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
+		Budgets: h.budgets,
+		Store:   applied, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
 		Models: models{h.model, h.named}, Tools: tool.NewBox(tools, h.remote), World: w, Bell: rings, SkillID: skillID, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	h.agent = agent.New(h.parts)

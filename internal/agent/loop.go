@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
@@ -29,7 +28,7 @@ func (s *segment) loop(ctx context.Context) error {
 			return s.settle(ctx, stopped{reason: run.ReasonCompleted, answer: turn.Text, events: []run.Event{called}, notices: s.unchanged()})
 		}
 		s.written.flush()
-		if err := s.write(ctx, []change.Value{runUsage.To(s.usage)}, change.Change{Events: []run.Event{called}}); err != nil {
+		if err := s.writeCall(ctx, called); err != nil {
 			return err
 		}
 		waits, err := s.take(ctx, turn)
@@ -77,16 +76,21 @@ func (s *segment) rounds(ctx context.Context) (int, error) {
 // ask has the turn answered, with as much of the transcript as the window of whoever is
 // asked takes (RULES B3), and notes at its end. The event it returns is not stored yet.
 func (s *segment) ask(ctx context.Context, notes []prompt.Message) (Turn, run.Event, error) {
-	began := s.agent.World.Now()
+	if err := s.affords(ctx); err != nil {
+		return Turn{}, run.Event{}, err
+	}
+	began, before := s.agent.World.Now(), s.usage
 	a, err := s.askChain(ctx, notes)
 	if err != nil {
 		s.usage.Requests += a.requests
+		s.metered(before, len(a.passed), true)
 		return Turn{}, run.Event{}, err
 	}
 	if len(a.passed) == 0 { // others count otherwise
 		s.gauge = s.gauge.Learn(a.estimate, a.Usage.InputTokens)
 	}
 	s.consume(a)
+	s.metered(before, len(a.passed), false)
 	event := s.event(run.EventModelCall, run.EventData{
 		Calls: len(a.Calls), Bytes: len(a.Text), InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens,
 		Provider: a.by.ProviderID.String(), Model: a.by.Model, Attempts: a.passed,

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/guard"
@@ -53,7 +54,8 @@ func cleanCalls(r *guard.Redactor, calls []prompt.Call) []prompt.Call {
 
 // heard is the model's turn without secrets, which is all that anybody gets of it. Its
 // text is held back while it is written as long as it may be the beginning of a secret.
-func (s *segment) heard(ctx context.Context, model Model, request TurnRequest) (Turn, error) {
+// came is what there was of an answer that broke off, in estimated tokens.
+func (s *segment) heard(ctx context.Context, model Model, request TurnRequest) (turn Turn, came int, err error) {
 	r := s.agent.Secrets.Redactor()
 	text := r.Stream()
 	s.written.begin(s.round) // what another model began to write is not the answer
@@ -61,9 +63,13 @@ func (s *segment) heard(ctx context.Context, model Model, request TurnRequest) (
 	if s.rules.On(guard.Output) {
 		show = func(string) {} // it is shown once it has passed
 	}
-	turn, err := model.Turn(ctx, request, func(delta string) { show(text.Write(delta)) })
+	var heard strings.Builder
+	turn, err = model.Turn(ctx, request, func(delta string) {
+		heard.WriteString(delta)
+		show(text.Write(delta))
+	})
 	if err != nil {
-		return Turn{}, err
+		return Turn{}, s.gauge.Text(heard.String()), err
 	}
 	show(text.Close())
 	s.echoes = map[string]bool{}
@@ -73,7 +79,7 @@ func (s *segment) heard(ctx context.Context, model Model, request TurnRequest) (
 		}
 	}
 	turn.Text, turn.Calls = r.Text(turn.Text), cleanCalls(r, turn.Calls)
-	return turn, nil
+	return turn, 0, nil
 }
 
 // withoutSecrets is what was said in a step, as any level of privacy may keep it.

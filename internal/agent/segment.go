@@ -43,7 +43,8 @@ type segment struct {
 	transcript    []prompt.Message
 	nonceKey      []byte
 	usage         Consumption
-	writes        int // of the whole run
+	booked        Consumption // as much of it as the ledger of budgets has
+	writes        int         // of the whole run
 	gauge         prompt.Gauge
 	written       *liveText
 	rules         guard.Rules
@@ -182,7 +183,10 @@ func (s *segment) settle(ctx context.Context, e stopped) error {
 	settled.Round = s.round
 	events = append(events, withWords(settled, run.Content{Text: e.answer}))
 	for {
-		err := s.guarded(ctx, set, change.Change{Deletes: []change.Delete{textGone(s.id)}, Events: events, Audit: []audit.Entry{entry}})
+		err := s.guarded(ctx, set, change.Change{Deletes: []change.Delete{textGone(s.id)}, Inserts: s.unbooked(), Events: events, Audit: []audit.Entry{entry}})
+		if err == nil {
+			s.booked = s.usage
+		}
 		if !fault.Is(err, fault.Unavailable) {
 			return err
 		}

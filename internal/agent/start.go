@@ -161,6 +161,9 @@ func (a *Agent) judge(ctx context.Context, by actor.Actor, req asked) (c library
 	} else {
 		err = a.mayRun(ctx, by, c, work)
 	}
+	if err == nil {
+		err = a.affordable(ctx, by.ID, c.ID)
+	}
 	if err != nil {
 		err = a.auditRefusal(ctx, by, req, work.set, err)
 	}

@@ -58,7 +58,10 @@ func (s *segment) park(ctx context.Context, t run.Transition, state State) error
 	s.written.settle() // it stays while the run waits, for whoever comes to look at the card
 	event := s.event(run.EventSuspended, run.EventData{TurnDigest: digest, Calls: len(state.Pending), Status: string(t.To)})
 	event = withWords(event, proposed(state.Pending))
-	err = s.guarded(ctx, set, change.Change{Events: []run.Event{event}})
+	err = s.guarded(ctx, set, change.Change{Inserts: s.unbooked(), Events: []run.Event{event}})
+	if err == nil {
+		s.booked = s.usage
+	}
 	if err == nil || errors.Is(err, errLeaseLost) {
 		return err
 	}

@@ -156,6 +156,7 @@ func (a *Agent) launch(id uuid.UUID, owner string, step func(*segment, context.C
 		s := &segment{agent: a, id: id, owner: owner, stop: cancel, shown: map[string]tool.Basis{}, written: written}
 		go s.heartbeat(ctx)
 		a.finish(s, recovering(func() error { return step(s, ctx) }), ctx)
+		s.bookRest(context.WithoutCancel(ctx))
 	}()
 }
 

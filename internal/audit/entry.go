@@ -65,6 +65,8 @@ const (
 	SourceSynced           Event = "SOURCE_SYNCED"
 	ContentChanged         Event = "CONTENT_CHANGED"
 	RunsRemoved            Event = "RUNS_REMOVED"
+	BudgetSet              Event = "BUDGET_SET"
+	BudgetDeleted          Event = "BUDGET_DELETED"
 	MCPServerImported      Event = "MCP_SERVER_IMPORTED"
 	MCPServerDeleted       Event = "MCP_SERVER_DELETED"
 	MCPToolReviewed        Event = "MCP_TOOL_REVIEWED"

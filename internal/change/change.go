@@ -63,6 +63,10 @@ type Delete struct {
 type Insert struct {
 	Table Table
 	Row   []Value
+	// Adds are columns whose values are added to those of a row that the id is there for
+	// already; the others stay as they are. Then nothing is lost. Whoever adds to several
+	// rows gives them in the order of their ids.
+	Adds []string
 }
 
 // Topic names something a subscriber or worker waits for.

@@ -46,6 +46,7 @@ const (
 	ClaimLost               Code = "CLAIM_LOST"
 	StaleTurn               Code = "STALE_TURN"
 	AnswerNotOffered        Code = "ANSWER_NOT_OFFERED"
+	BudgetExhausted         Code = "BUDGET_EXHAUSTED"
 	NotEditable             Code = "NOT_EDITABLE"
 	InputInvalid            Code = "INPUT_INVALID"
 	ToolNotAllowed          Code = "TOOL_NOT_ALLOWED"

@@ -38,6 +38,9 @@ func (g Gauge) Tools(tools []Definition) int {
 	return g.corrected(sum)
 }
 
+// Text estimates a text by itself.
+func (g Gauge) Text(text string) int { return g.corrected(rawText(text)) }
+
 // Learn is the gauge after a provider has counted what was estimated: more than that
 // corrects it, less changes nothing.
 func (g Gauge) Learn(estimated, counted int) Gauge {

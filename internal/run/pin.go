@@ -110,6 +110,7 @@ const (
 	NoticeApprovalExpired   NoticeCode = "APPROVAL_EXPIRED"
 	NoticeToolChanged       NoticeCode = "TOOL_CHANGED"
 	NoticeNoChangeMade      NoticeCode = "NO_CHANGE_MADE"
+	NoticeBudgetExhausted   NoticeCode = "BUDGET_EXHAUSTED"
 	NoticeCatalogueCut      NoticeCode = "CATALOGUE_CUT"
 	NoticeSectionLeftOut    NoticeCode = "SECTION_LEFT_OUT"
 )
@@ -118,7 +119,7 @@ const (
 var Notices = []NoticeCode{
 	NoticeIntegritySkipped, NoticeDroppedForSize, NoticeProcessSkipped, NoticeInstructionGone, NoticePreviewMoved, NoticeGuardrailBlocked,
 	NoticeGuardrailApproval, NoticeSecondApprover, NoticeUnreadableProcess, NoticePinDetached, NoticePinConfiguration, NoticeProcessEnded,
-	NoticeRequeued, NoticeAnswerVoid, NoticeApprovalExpired, NoticeToolChanged, NoticeNoChangeMade, NoticeCatalogueCut, NoticeSectionLeftOut,
+	NoticeRequeued, NoticeAnswerVoid, NoticeApprovalExpired, NoticeToolChanged, NoticeNoChangeMade, NoticeBudgetExhausted, NoticeCatalogueCut, NoticeSectionLeftOut,
 }
 
 // Notice is a code with arguments; the sentence is the reader's (internal/wording).

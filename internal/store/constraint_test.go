@@ -150,6 +150,8 @@ var enums = map[string]struct{ folder, kind string }{
 	"mcp_servers.data_class":      {}, // its room counts them
 	"mcp_tools.status":            {"remote", "Status"},
 	"runs.privacy_level":          {"run", "Privacy"},
+	"budgets.scope":               {"budget", "Scope"},
+	"budgets.period":              {"budget", "Period"},
 	"runs.status":                 {"run", "Status"},
 	"runs.outcome":                {"run", "Outcome"},
 	"runs.termination_reason":     {"run", "Reason"},

@@ -152,8 +152,17 @@ func (s *Store) insert(i change.Insert) (step, error) {
 		}
 		columns[n], values[n] = v.Column, arg
 	}
-	statement, args := entsql.Dialect(s.dialect).Insert(string(i.Table)).Columns(columns...).Values(values...).
-		OnConflict(entsql.DoNothing()).Query()
+	there := []entsql.ConflictOption{entsql.DoNothing()}
+	if len(i.Adds) > 0 {
+		there = []entsql.ConflictOption{entsql.ConflictColumns("id"), entsql.ResolveWith(func(u *entsql.UpdateSet) {
+			for n, column := range columns {
+				if slices.Contains(i.Adds, column) {
+					u.Add(column, values[n])
+				}
+			}
+		})}
+	}
+	statement, args := entsql.Dialect(s.dialect).Insert(string(i.Table)).Columns(columns...).Values(values...).OnConflict(there...).Query()
 	return step{table: i.Table, id: id, statement: statement, args: args}, nil
 }
 

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/countersign/countersign/internal/agent"
+)
+
+// meter counts what models are asked, for /metrics. Its labels are fixed: neither a model
+// nor a person can make new series.
+type meter struct {
+	turns, tokens              *prometheus.CounterVec
+	requests, passed, overdraw prometheus.Counter
+	cost                       prometheus.Counter
+}
+
+var _ agent.Meter = (*meter)(nil)
+
+func newMeter(registry prometheus.Registerer) *meter {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_" + name, Help: help})
+	}
+	vector := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "countersign_" + name, Help: help}, []string{label})
+	}
+	m := &meter{
+		turns:    vector("model_turns_total", "Turns that models were asked for, by outcome (answered, failed).", "outcome"),
+		tokens:   vector("model_tokens_total", "Tokens of models, by direction (input, output).", "direction"),
+		requests: counter("model_requests_total", "Requests to models, failed ones and fallbacks included."),
+		passed:   counter("model_fallbacks_total", "Models of a chain that were passed over before another one was asked."),
+		cost:     counter("model_cost_total", "What models cost, as far as they have prices, in millionths of the installation's currency."),
+		overdraw: counter("budget_refusals_total", "Starts and model calls that a budget did not allow."),
+	}
+	registry.MustRegister(m.turns, m.tokens, m.requests, m.passed, m.cost, m.overdraw)
+	return m
+}
+
+// Asked implements agent.Meter.
+func (m *meter) Asked(used agent.Consumption, passed int, failed bool) {
+	outcome := "answered"
+	if failed {
+		outcome = "failed"
+	}
+	m.turns.WithLabelValues(outcome).Inc()
+	m.tokens.WithLabelValues("input").Add(float64(used.InputTokens))
+	m.tokens.WithLabelValues("output").Add(float64(used.OutputTokens))
+	m.requests.Add(float64(used.Requests))
+	m.passed.Add(float64(passed))
+	m.cost.Add(float64(used.Cost))
+}
+
+// OutOfBudget implements agent.Meter.
+func (m *meter) OutOfBudget() { m.overdraw.Inc() }
