@@ -22,7 +22,7 @@ var pure = []string{
 }
 
 // useCases may lean on the pure rooms and, in this order, on those before them.
-var useCases = []string{"internal/once", "internal/access", "internal/budget", "internal/content", "internal/library", "internal/remote", "internal/agent"}
+var useCases = []string{"internal/once", "internal/access", "internal/budget", "internal/notify", "internal/content", "internal/library", "internal/remote", "internal/agent"}
 
 // adapters implement ports and never import each other; only cmd joins them.
 var adapters = []string{

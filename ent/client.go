@@ -16,6 +16,7 @@ import (
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"github.com/countersign/countersign/ent/announcement"
 	"github.com/countersign/countersign/ent/approval"
 	"github.com/countersign/countersign/ent/attachment"
 	"github.com/countersign/countersign/ent/auditentry"
@@ -36,6 +37,8 @@ import (
 	"github.com/countersign/countersign/ent/integrityfailure"
 	"github.com/countersign/countersign/ent/mcpserver"
 	"github.com/countersign/countersign/ent/mcptool"
+	"github.com/countersign/countersign/ent/notificationdelivery"
+	"github.com/countersign/countersign/ent/notificationendpoint"
 	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
@@ -63,6 +66,8 @@ type Client struct {
 	config
 	// Schema is the client for creating, migrating and dropping schema.
 	Schema *migrate.Schema
+	// Announcement is the client for interacting with the Announcement builders.
+	Announcement *AnnouncementClient
 	// Approval is the client for interacting with the Approval builders.
 	Approval *ApprovalClient
 	// Attachment is the client for interacting with the Attachment builders.
@@ -103,6 +108,10 @@ type Client struct {
 	MCPServer *MCPServerClient
 	// MCPTool is the client for interacting with the MCPTool builders.
 	MCPTool *MCPToolClient
+	// NotificationDelivery is the client for interacting with the NotificationDelivery builders.
+	NotificationDelivery *NotificationDeliveryClient
+	// NotificationEndpoint is the client for interacting with the NotificationEndpoint builders.
+	NotificationEndpoint *NotificationEndpointClient
 	// OpenPoint is the client for interacting with the OpenPoint builders.
 	OpenPoint *OpenPointClient
 	// Provider is the client for interacting with the Provider builders.
@@ -154,6 +163,7 @@ func NewClient(opts ...Option) *Client {
 
 func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
+	c.Announcement = NewAnnouncementClient(c.config)
 	c.Approval = NewApprovalClient(c.config)
 	c.Attachment = NewAttachmentClient(c.config)
 	c.AuditEntry = NewAuditEntryClient(c.config)
@@ -174,6 +184,8 @@ func (c *Client) init() {
 	c.IntegrityFailure = NewIntegrityFailureClient(c.config)
 	c.MCPServer = NewMCPServerClient(c.config)
 	c.MCPTool = NewMCPToolClient(c.config)
+	c.NotificationDelivery = NewNotificationDeliveryClient(c.config)
+	c.NotificationEndpoint = NewNotificationEndpointClient(c.config)
 	c.OpenPoint = NewOpenPointClient(c.config)
 	c.Provider = NewProviderClient(c.config)
 	c.Revocation = NewRevocationClient(c.config)
@@ -284,48 +296,51 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:               ctx,
-		config:            cfg,
-		Approval:          NewApprovalClient(cfg),
-		Attachment:        NewAttachmentClient(cfg),
-		AuditEntry:        NewAuditEntryClient(cfg),
-		AuditHead:         NewAuditHeadClient(cfg),
-		AuditKey:          NewAuditKeyClient(cfg),
-		AuditRetention:    NewAuditRetentionClient(cfg),
-		AuditTile:         NewAuditTileClient(cfg),
-		AuditTree:         NewAuditTreeClient(cfg),
-		Budget:            NewBudgetClient(cfg),
-		Configuration:     NewConfigurationClient(cfg),
-		ContentRecord:     NewContentRecordClient(cfg),
-		ContentRevision:   NewContentRevisionClient(cfg),
-		Conversation:      NewConversationClient(cfg),
-		ConversationEntry: NewConversationEntryClient(cfg),
-		Grant:             NewGrantClient(cfg),
-		IdempotencyKey:    NewIdempotencyKeyClient(cfg),
-		Installation:      NewInstallationClient(cfg),
-		IntegrityFailure:  NewIntegrityFailureClient(cfg),
-		MCPServer:         NewMCPServerClient(cfg),
-		MCPTool:           NewMCPToolClient(cfg),
-		OpenPoint:         NewOpenPointClient(cfg),
-		Provider:          NewProviderClient(cfg),
-		Revocation:        NewRevocationClient(cfg),
-		Run:               NewRunClient(cfg),
-		RunContent:        NewRunContentClient(cfg),
-		RunEvent:          NewRunEventClient(cfg),
-		RunText:           NewRunTextClient(cfg),
-		Session:           NewSessionClient(cfg),
-		Setting:           NewSettingClient(cfg),
-		SignInCode:        NewSignInCodeClient(cfg),
-		Skill:             NewSkillClient(cfg),
-		SkillRevision:     NewSkillRevisionClient(cfg),
-		Snippet:           NewSnippetClient(cfg),
-		Source:            NewSourceClient(cfg),
-		Spending:          NewSpendingClient(cfg),
-		Task:              NewTaskClient(cfg),
-		Token:             NewTokenClient(cfg),
-		ToolGroupSwitch:   NewToolGroupSwitchClient(cfg),
-		ToolSwitch:        NewToolSwitchClient(cfg),
-		User:              NewUserClient(cfg),
+		ctx:                  ctx,
+		config:               cfg,
+		Announcement:         NewAnnouncementClient(cfg),
+		Approval:             NewApprovalClient(cfg),
+		Attachment:           NewAttachmentClient(cfg),
+		AuditEntry:           NewAuditEntryClient(cfg),
+		AuditHead:            NewAuditHeadClient(cfg),
+		AuditKey:             NewAuditKeyClient(cfg),
+		AuditRetention:       NewAuditRetentionClient(cfg),
+		AuditTile:            NewAuditTileClient(cfg),
+		AuditTree:            NewAuditTreeClient(cfg),
+		Budget:               NewBudgetClient(cfg),
+		Configuration:        NewConfigurationClient(cfg),
+		ContentRecord:        NewContentRecordClient(cfg),
+		ContentRevision:      NewContentRevisionClient(cfg),
+		Conversation:         NewConversationClient(cfg),
+		ConversationEntry:    NewConversationEntryClient(cfg),
+		Grant:                NewGrantClient(cfg),
+		IdempotencyKey:       NewIdempotencyKeyClient(cfg),
+		Installation:         NewInstallationClient(cfg),
+		IntegrityFailure:     NewIntegrityFailureClient(cfg),
+		MCPServer:            NewMCPServerClient(cfg),
+		MCPTool:              NewMCPToolClient(cfg),
+		NotificationDelivery: NewNotificationDeliveryClient(cfg),
+		NotificationEndpoint: NewNotificationEndpointClient(cfg),
+		OpenPoint:            NewOpenPointClient(cfg),
+		Provider:             NewProviderClient(cfg),
+		Revocation:           NewRevocationClient(cfg),
+		Run:                  NewRunClient(cfg),
+		RunContent:           NewRunContentClient(cfg),
+		RunEvent:             NewRunEventClient(cfg),
+		RunText:              NewRunTextClient(cfg),
+		Session:              NewSessionClient(cfg),
+		Setting:              NewSettingClient(cfg),
+		SignInCode:           NewSignInCodeClient(cfg),
+		Skill:                NewSkillClient(cfg),
+		SkillRevision:        NewSkillRevisionClient(cfg),
+		Snippet:              NewSnippetClient(cfg),
+		Source:               NewSourceClient(cfg),
+		Spending:             NewSpendingClient(cfg),
+		Task:                 NewTaskClient(cfg),
+		Token:                NewTokenClient(cfg),
+		ToolGroupSwitch:      NewToolGroupSwitchClient(cfg),
+		ToolSwitch:           NewToolSwitchClient(cfg),
+		User:                 NewUserClient(cfg),
 	}, nil
 }
 
@@ -343,55 +358,58 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:               ctx,
-		config:            cfg,
-		Approval:          NewApprovalClient(cfg),
-		Attachment:        NewAttachmentClient(cfg),
-		AuditEntry:        NewAuditEntryClient(cfg),
-		AuditHead:         NewAuditHeadClient(cfg),
-		AuditKey:          NewAuditKeyClient(cfg),
-		AuditRetention:    NewAuditRetentionClient(cfg),
-		AuditTile:         NewAuditTileClient(cfg),
-		AuditTree:         NewAuditTreeClient(cfg),
-		Budget:            NewBudgetClient(cfg),
-		Configuration:     NewConfigurationClient(cfg),
-		ContentRecord:     NewContentRecordClient(cfg),
-		ContentRevision:   NewContentRevisionClient(cfg),
-		Conversation:      NewConversationClient(cfg),
-		ConversationEntry: NewConversationEntryClient(cfg),
-		Grant:             NewGrantClient(cfg),
-		IdempotencyKey:    NewIdempotencyKeyClient(cfg),
-		Installation:      NewInstallationClient(cfg),
-		IntegrityFailure:  NewIntegrityFailureClient(cfg),
-		MCPServer:         NewMCPServerClient(cfg),
-		MCPTool:           NewMCPToolClient(cfg),
-		OpenPoint:         NewOpenPointClient(cfg),
-		Provider:          NewProviderClient(cfg),
-		Revocation:        NewRevocationClient(cfg),
-		Run:               NewRunClient(cfg),
-		RunContent:        NewRunContentClient(cfg),
-		RunEvent:          NewRunEventClient(cfg),
-		RunText:           NewRunTextClient(cfg),
-		Session:           NewSessionClient(cfg),
-		Setting:           NewSettingClient(cfg),
-		SignInCode:        NewSignInCodeClient(cfg),
-		Skill:             NewSkillClient(cfg),
-		SkillRevision:     NewSkillRevisionClient(cfg),
-		Snippet:           NewSnippetClient(cfg),
-		Source:            NewSourceClient(cfg),
-		Spending:          NewSpendingClient(cfg),
-		Task:              NewTaskClient(cfg),
-		Token:             NewTokenClient(cfg),
-		ToolGroupSwitch:   NewToolGroupSwitchClient(cfg),
-		ToolSwitch:        NewToolSwitchClient(cfg),
-		User:              NewUserClient(cfg),
+		ctx:                  ctx,
+		config:               cfg,
+		Announcement:         NewAnnouncementClient(cfg),
+		Approval:             NewApprovalClient(cfg),
+		Attachment:           NewAttachmentClient(cfg),
+		AuditEntry:           NewAuditEntryClient(cfg),
+		AuditHead:            NewAuditHeadClient(cfg),
+		AuditKey:             NewAuditKeyClient(cfg),
+		AuditRetention:       NewAuditRetentionClient(cfg),
+		AuditTile:            NewAuditTileClient(cfg),
+		AuditTree:            NewAuditTreeClient(cfg),
+		Budget:               NewBudgetClient(cfg),
+		Configuration:        NewConfigurationClient(cfg),
+		ContentRecord:        NewContentRecordClient(cfg),
+		ContentRevision:      NewContentRevisionClient(cfg),
+		Conversation:         NewConversationClient(cfg),
+		ConversationEntry:    NewConversationEntryClient(cfg),
+		Grant:                NewGrantClient(cfg),
+		IdempotencyKey:       NewIdempotencyKeyClient(cfg),
+		Installation:         NewInstallationClient(cfg),
+		IntegrityFailure:     NewIntegrityFailureClient(cfg),
+		MCPServer:            NewMCPServerClient(cfg),
+		MCPTool:              NewMCPToolClient(cfg),
+		NotificationDelivery: NewNotificationDeliveryClient(cfg),
+		NotificationEndpoint: NewNotificationEndpointClient(cfg),
+		OpenPoint:            NewOpenPointClient(cfg),
+		Provider:             NewProviderClient(cfg),
+		Revocation:           NewRevocationClient(cfg),
+		Run:                  NewRunClient(cfg),
+		RunContent:           NewRunContentClient(cfg),
+		RunEvent:             NewRunEventClient(cfg),
+		RunText:              NewRunTextClient(cfg),
+		Session:              NewSessionClient(cfg),
+		Setting:              NewSettingClient(cfg),
+		SignInCode:           NewSignInCodeClient(cfg),
+		Skill:                NewSkillClient(cfg),
+		SkillRevision:        NewSkillRevisionClient(cfg),
+		Snippet:              NewSnippetClient(cfg),
+		Source:               NewSourceClient(cfg),
+		Spending:             NewSpendingClient(cfg),
+		Task:                 NewTaskClient(cfg),
+		Token:                NewTokenClient(cfg),
+		ToolGroupSwitch:      NewToolGroupSwitchClient(cfg),
+		ToolSwitch:           NewToolSwitchClient(cfg),
+		User:                 NewUserClient(cfg),
 	}, nil
 }
 
 // Debug returns a new debug-client. It's used to get verbose logging on specific operations.
 //
 //	client.Debug().
-//		Approval.
+//		Announcement.
 //		Query().
 //		Count(ctx)
 func (c *Client) Debug() *Client {
@@ -414,14 +432,14 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
+		c.Announcement, c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Budget, c.Configuration,
 		c.ContentRecord, c.ContentRevision, c.Conversation, c.ConversationEntry,
 		c.Grant, c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer,
-		c.MCPTool, c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent,
-		c.RunEvent, c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Snippet, c.Source, c.Spending, c.Task, c.Token,
-		c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.MCPTool, c.NotificationDelivery, c.NotificationEndpoint, c.OpenPoint,
+		c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent, c.RunText,
+		c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet,
+		c.Source, c.Spending, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -431,14 +449,14 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
+		c.Announcement, c.Approval, c.Attachment, c.AuditEntry, c.AuditHead, c.AuditKey,
 		c.AuditRetention, c.AuditTile, c.AuditTree, c.Budget, c.Configuration,
 		c.ContentRecord, c.ContentRevision, c.Conversation, c.ConversationEntry,
 		c.Grant, c.IdempotencyKey, c.Installation, c.IntegrityFailure, c.MCPServer,
-		c.MCPTool, c.OpenPoint, c.Provider, c.Revocation, c.Run, c.RunContent,
-		c.RunEvent, c.RunText, c.Session, c.Setting, c.SignInCode, c.Skill,
-		c.SkillRevision, c.Snippet, c.Source, c.Spending, c.Task, c.Token,
-		c.ToolGroupSwitch, c.ToolSwitch, c.User,
+		c.MCPTool, c.NotificationDelivery, c.NotificationEndpoint, c.OpenPoint,
+		c.Provider, c.Revocation, c.Run, c.RunContent, c.RunEvent, c.RunText,
+		c.Session, c.Setting, c.SignInCode, c.Skill, c.SkillRevision, c.Snippet,
+		c.Source, c.Spending, c.Task, c.Token, c.ToolGroupSwitch, c.ToolSwitch, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -447,6 +465,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 // Mutate implements the ent.Mutator interface.
 func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
+	case *AnnouncementMutation:
+		return c.Announcement.mutate(ctx, m)
 	case *ApprovalMutation:
 		return c.Approval.mutate(ctx, m)
 	case *AttachmentMutation:
@@ -487,6 +507,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.MCPServer.mutate(ctx, m)
 	case *MCPToolMutation:
 		return c.MCPTool.mutate(ctx, m)
+	case *NotificationDeliveryMutation:
+		return c.NotificationDelivery.mutate(ctx, m)
+	case *NotificationEndpointMutation:
+		return c.NotificationEndpoint.mutate(ctx, m)
 	case *OpenPointMutation:
 		return c.OpenPoint.mutate(ctx, m)
 	case *ProviderMutation:
@@ -529,6 +553,139 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.User.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
+	}
+}
+
+// AnnouncementClient is a client for the Announcement schema.
+type AnnouncementClient struct {
+	config
+}
+
+// NewAnnouncementClient returns a client for the Announcement from the given config.
+func NewAnnouncementClient(c config) *AnnouncementClient {
+	return &AnnouncementClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `announcement.Hooks(f(g(h())))`.
+func (c *AnnouncementClient) Use(hooks ...Hook) {
+	c.hooks.Announcement = append(c.hooks.Announcement, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `announcement.Intercept(f(g(h())))`.
+func (c *AnnouncementClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Announcement = append(c.inters.Announcement, interceptors...)
+}
+
+// Create returns a builder for creating a Announcement entity.
+func (c *AnnouncementClient) Create() *AnnouncementCreate {
+	mutation := newAnnouncementMutation(c.config, OpCreate)
+	return &AnnouncementCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Announcement entities.
+func (c *AnnouncementClient) CreateBulk(builders ...*AnnouncementCreate) *AnnouncementCreateBulk {
+	return &AnnouncementCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AnnouncementClient) MapCreateBulk(slice any, setFunc func(*AnnouncementCreate, int)) *AnnouncementCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AnnouncementCreateBulk{err: fmt.Errorf("calling to AnnouncementClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AnnouncementCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AnnouncementCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Announcement.
+func (c *AnnouncementClient) Update() *AnnouncementUpdate {
+	mutation := newAnnouncementMutation(c.config, OpUpdate)
+	return &AnnouncementUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AnnouncementClient) UpdateOne(_m *Announcement) *AnnouncementUpdateOne {
+	mutation := newAnnouncementMutation(c.config, OpUpdateOne, withAnnouncement(_m))
+	return &AnnouncementUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AnnouncementClient) UpdateOneID(id uuid.UUID) *AnnouncementUpdateOne {
+	mutation := newAnnouncementMutation(c.config, OpUpdateOne, withAnnouncementID(id))
+	return &AnnouncementUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Announcement.
+func (c *AnnouncementClient) Delete() *AnnouncementDelete {
+	mutation := newAnnouncementMutation(c.config, OpDelete)
+	return &AnnouncementDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AnnouncementClient) DeleteOne(_m *Announcement) *AnnouncementDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AnnouncementClient) DeleteOneID(id uuid.UUID) *AnnouncementDeleteOne {
+	builder := c.Delete().Where(announcement.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AnnouncementDeleteOne{builder}
+}
+
+// Query returns a query builder for Announcement.
+func (c *AnnouncementClient) Query() *AnnouncementQuery {
+	return &AnnouncementQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAnnouncement},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Announcement entity by its id.
+func (c *AnnouncementClient) Get(ctx context.Context, id uuid.UUID) (*Announcement, error) {
+	return c.Query().Where(announcement.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AnnouncementClient) GetX(ctx context.Context, id uuid.UUID) *Announcement {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AnnouncementClient) Hooks() []Hook {
+	return c.hooks.Announcement
+}
+
+// Interceptors returns the client interceptors.
+func (c *AnnouncementClient) Interceptors() []Interceptor {
+	return c.inters.Announcement
+}
+
+func (c *AnnouncementClient) mutate(ctx context.Context, m *AnnouncementMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AnnouncementCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AnnouncementUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AnnouncementUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AnnouncementDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Announcement mutation op: %q", m.Op())
 	}
 }
 
@@ -3400,6 +3557,288 @@ func (c *MCPToolClient) mutate(ctx context.Context, m *MCPToolMutation) (Value, 
 	}
 }
 
+// NotificationDeliveryClient is a client for the NotificationDelivery schema.
+type NotificationDeliveryClient struct {
+	config
+}
+
+// NewNotificationDeliveryClient returns a client for the NotificationDelivery from the given config.
+func NewNotificationDeliveryClient(c config) *NotificationDeliveryClient {
+	return &NotificationDeliveryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationdelivery.Hooks(f(g(h())))`.
+func (c *NotificationDeliveryClient) Use(hooks ...Hook) {
+	c.hooks.NotificationDelivery = append(c.hooks.NotificationDelivery, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationdelivery.Intercept(f(g(h())))`.
+func (c *NotificationDeliveryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationDelivery = append(c.inters.NotificationDelivery, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationDelivery entity.
+func (c *NotificationDeliveryClient) Create() *NotificationDeliveryCreate {
+	mutation := newNotificationDeliveryMutation(c.config, OpCreate)
+	return &NotificationDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationDelivery entities.
+func (c *NotificationDeliveryClient) CreateBulk(builders ...*NotificationDeliveryCreate) *NotificationDeliveryCreateBulk {
+	return &NotificationDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationDeliveryClient) MapCreateBulk(slice any, setFunc func(*NotificationDeliveryCreate, int)) *NotificationDeliveryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationDeliveryCreateBulk{err: fmt.Errorf("calling to NotificationDeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationDeliveryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationDelivery.
+func (c *NotificationDeliveryClient) Update() *NotificationDeliveryUpdate {
+	mutation := newNotificationDeliveryMutation(c.config, OpUpdate)
+	return &NotificationDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationDeliveryClient) UpdateOne(_m *NotificationDelivery) *NotificationDeliveryUpdateOne {
+	mutation := newNotificationDeliveryMutation(c.config, OpUpdateOne, withNotificationDelivery(_m))
+	return &NotificationDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationDeliveryClient) UpdateOneID(id uuid.UUID) *NotificationDeliveryUpdateOne {
+	mutation := newNotificationDeliveryMutation(c.config, OpUpdateOne, withNotificationDeliveryID(id))
+	return &NotificationDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationDelivery.
+func (c *NotificationDeliveryClient) Delete() *NotificationDeliveryDelete {
+	mutation := newNotificationDeliveryMutation(c.config, OpDelete)
+	return &NotificationDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationDeliveryClient) DeleteOne(_m *NotificationDelivery) *NotificationDeliveryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationDeliveryClient) DeleteOneID(id uuid.UUID) *NotificationDeliveryDeleteOne {
+	builder := c.Delete().Where(notificationdelivery.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationDeliveryDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationDelivery.
+func (c *NotificationDeliveryClient) Query() *NotificationDeliveryQuery {
+	return &NotificationDeliveryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationDelivery},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationDelivery entity by its id.
+func (c *NotificationDeliveryClient) Get(ctx context.Context, id uuid.UUID) (*NotificationDelivery, error) {
+	return c.Query().Where(notificationdelivery.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationDeliveryClient) GetX(ctx context.Context, id uuid.UUID) *NotificationDelivery {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryEndpoint queries the endpoint edge of a NotificationDelivery.
+func (c *NotificationDeliveryClient) QueryEndpoint(_m *NotificationDelivery) *NotificationEndpointQuery {
+	query := (&NotificationEndpointClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(notificationdelivery.Table, notificationdelivery.FieldID, id),
+			sqlgraph.To(notificationendpoint.Table, notificationendpoint.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, false, notificationdelivery.EndpointTable, notificationdelivery.EndpointColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationDeliveryClient) Hooks() []Hook {
+	return c.hooks.NotificationDelivery
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationDeliveryClient) Interceptors() []Interceptor {
+	return c.inters.NotificationDelivery
+}
+
+func (c *NotificationDeliveryClient) mutate(ctx context.Context, m *NotificationDeliveryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationDelivery mutation op: %q", m.Op())
+	}
+}
+
+// NotificationEndpointClient is a client for the NotificationEndpoint schema.
+type NotificationEndpointClient struct {
+	config
+}
+
+// NewNotificationEndpointClient returns a client for the NotificationEndpoint from the given config.
+func NewNotificationEndpointClient(c config) *NotificationEndpointClient {
+	return &NotificationEndpointClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `notificationendpoint.Hooks(f(g(h())))`.
+func (c *NotificationEndpointClient) Use(hooks ...Hook) {
+	c.hooks.NotificationEndpoint = append(c.hooks.NotificationEndpoint, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `notificationendpoint.Intercept(f(g(h())))`.
+func (c *NotificationEndpointClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NotificationEndpoint = append(c.inters.NotificationEndpoint, interceptors...)
+}
+
+// Create returns a builder for creating a NotificationEndpoint entity.
+func (c *NotificationEndpointClient) Create() *NotificationEndpointCreate {
+	mutation := newNotificationEndpointMutation(c.config, OpCreate)
+	return &NotificationEndpointCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NotificationEndpoint entities.
+func (c *NotificationEndpointClient) CreateBulk(builders ...*NotificationEndpointCreate) *NotificationEndpointCreateBulk {
+	return &NotificationEndpointCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NotificationEndpointClient) MapCreateBulk(slice any, setFunc func(*NotificationEndpointCreate, int)) *NotificationEndpointCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NotificationEndpointCreateBulk{err: fmt.Errorf("calling to NotificationEndpointClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NotificationEndpointCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NotificationEndpointCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NotificationEndpoint.
+func (c *NotificationEndpointClient) Update() *NotificationEndpointUpdate {
+	mutation := newNotificationEndpointMutation(c.config, OpUpdate)
+	return &NotificationEndpointUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NotificationEndpointClient) UpdateOne(_m *NotificationEndpoint) *NotificationEndpointUpdateOne {
+	mutation := newNotificationEndpointMutation(c.config, OpUpdateOne, withNotificationEndpoint(_m))
+	return &NotificationEndpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NotificationEndpointClient) UpdateOneID(id uuid.UUID) *NotificationEndpointUpdateOne {
+	mutation := newNotificationEndpointMutation(c.config, OpUpdateOne, withNotificationEndpointID(id))
+	return &NotificationEndpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NotificationEndpoint.
+func (c *NotificationEndpointClient) Delete() *NotificationEndpointDelete {
+	mutation := newNotificationEndpointMutation(c.config, OpDelete)
+	return &NotificationEndpointDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NotificationEndpointClient) DeleteOne(_m *NotificationEndpoint) *NotificationEndpointDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NotificationEndpointClient) DeleteOneID(id uuid.UUID) *NotificationEndpointDeleteOne {
+	builder := c.Delete().Where(notificationendpoint.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NotificationEndpointDeleteOne{builder}
+}
+
+// Query returns a query builder for NotificationEndpoint.
+func (c *NotificationEndpointClient) Query() *NotificationEndpointQuery {
+	return &NotificationEndpointQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNotificationEndpoint},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NotificationEndpoint entity by its id.
+func (c *NotificationEndpointClient) Get(ctx context.Context, id uuid.UUID) (*NotificationEndpoint, error) {
+	return c.Query().Where(notificationendpoint.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NotificationEndpointClient) GetX(ctx context.Context, id uuid.UUID) *NotificationEndpoint {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NotificationEndpointClient) Hooks() []Hook {
+	return c.hooks.NotificationEndpoint
+}
+
+// Interceptors returns the client interceptors.
+func (c *NotificationEndpointClient) Interceptors() []Interceptor {
+	return c.inters.NotificationEndpoint
+}
+
+func (c *NotificationEndpointClient) mutate(ctx context.Context, m *NotificationEndpointMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NotificationEndpointCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NotificationEndpointUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NotificationEndpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NotificationEndpointDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NotificationEndpoint mutation op: %q", m.Op())
+	}
+}
+
 // OpenPointClient is a client for the OpenPoint schema.
 type OpenPointClient struct {
 	config
@@ -6239,21 +6678,22 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
-		AuditTile, AuditTree, Budget, Configuration, ContentRecord, ContentRevision,
-		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
-		IntegrityFailure, MCPServer, MCPTool, OpenPoint, Provider, Revocation, Run,
-		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
-		SkillRevision, Snippet, Source, Spending, Task, Token, ToolGroupSwitch,
-		ToolSwitch, User []ent.Hook
+		Announcement, Approval, Attachment, AuditEntry, AuditHead, AuditKey,
+		AuditRetention, AuditTile, AuditTree, Budget, Configuration, ContentRecord,
+		ContentRevision, Conversation, ConversationEntry, Grant, IdempotencyKey,
+		Installation, IntegrityFailure, MCPServer, MCPTool, NotificationDelivery,
+		NotificationEndpoint, OpenPoint, Provider, Revocation, Run, RunContent,
+		RunEvent, RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet,
+		Source, Spending, Task, Token, ToolGroupSwitch, ToolSwitch, User []ent.Hook
 	}
 	inters struct {
-		Approval, Attachment, AuditEntry, AuditHead, AuditKey, AuditRetention,
-		AuditTile, AuditTree, Budget, Configuration, ContentRecord, ContentRevision,
-		Conversation, ConversationEntry, Grant, IdempotencyKey, Installation,
-		IntegrityFailure, MCPServer, MCPTool, OpenPoint, Provider, Revocation, Run,
-		RunContent, RunEvent, RunText, Session, Setting, SignInCode, Skill,
-		SkillRevision, Snippet, Source, Spending, Task, Token, ToolGroupSwitch,
-		ToolSwitch, User []ent.Interceptor
+		Announcement, Approval, Attachment, AuditEntry, AuditHead, AuditKey,
+		AuditRetention, AuditTile, AuditTree, Budget, Configuration, ContentRecord,
+		ContentRevision, Conversation, ConversationEntry, Grant, IdempotencyKey,
+		Installation, IntegrityFailure, MCPServer, MCPTool, NotificationDelivery,
+		NotificationEndpoint, OpenPoint, Provider, Revocation, Run, RunContent,
+		RunEvent, RunText, Session, Setting, SignInCode, Skill, SkillRevision, Snippet,
+		Source, Spending, Task, Token, ToolGroupSwitch, ToolSwitch,
+		User []ent.Interceptor
 	}
 )

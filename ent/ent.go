@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"github.com/countersign/countersign/ent/announcement"
 	"github.com/countersign/countersign/ent/approval"
 	"github.com/countersign/countersign/ent/attachment"
 	"github.com/countersign/countersign/ent/auditentry"
@@ -32,6 +33,8 @@ import (
 	"github.com/countersign/countersign/ent/integrityfailure"
 	"github.com/countersign/countersign/ent/mcpserver"
 	"github.com/countersign/countersign/ent/mcptool"
+	"github.com/countersign/countersign/ent/notificationdelivery"
+	"github.com/countersign/countersign/ent/notificationendpoint"
 	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
@@ -112,46 +115,49 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			approval.Table:          approval.ValidColumn,
-			attachment.Table:        attachment.ValidColumn,
-			auditentry.Table:        auditentry.ValidColumn,
-			audithead.Table:         audithead.ValidColumn,
-			auditkey.Table:          auditkey.ValidColumn,
-			auditretention.Table:    auditretention.ValidColumn,
-			audittile.Table:         audittile.ValidColumn,
-			audittree.Table:         audittree.ValidColumn,
-			budget.Table:            budget.ValidColumn,
-			configuration.Table:     configuration.ValidColumn,
-			contentrecord.Table:     contentrecord.ValidColumn,
-			contentrevision.Table:   contentrevision.ValidColumn,
-			conversation.Table:      conversation.ValidColumn,
-			conversationentry.Table: conversationentry.ValidColumn,
-			grant.Table:             grant.ValidColumn,
-			idempotencykey.Table:    idempotencykey.ValidColumn,
-			installation.Table:      installation.ValidColumn,
-			integrityfailure.Table:  integrityfailure.ValidColumn,
-			mcpserver.Table:         mcpserver.ValidColumn,
-			mcptool.Table:           mcptool.ValidColumn,
-			openpoint.Table:         openpoint.ValidColumn,
-			provider.Table:          provider.ValidColumn,
-			revocation.Table:        revocation.ValidColumn,
-			run.Table:               run.ValidColumn,
-			runcontent.Table:        runcontent.ValidColumn,
-			runevent.Table:          runevent.ValidColumn,
-			runtext.Table:           runtext.ValidColumn,
-			session.Table:           session.ValidColumn,
-			setting.Table:           setting.ValidColumn,
-			signincode.Table:        signincode.ValidColumn,
-			skill.Table:             skill.ValidColumn,
-			skillrevision.Table:     skillrevision.ValidColumn,
-			snippet.Table:           snippet.ValidColumn,
-			source.Table:            source.ValidColumn,
-			spending.Table:          spending.ValidColumn,
-			task.Table:              task.ValidColumn,
-			token.Table:             token.ValidColumn,
-			toolgroupswitch.Table:   toolgroupswitch.ValidColumn,
-			toolswitch.Table:        toolswitch.ValidColumn,
-			user.Table:              user.ValidColumn,
+			announcement.Table:         announcement.ValidColumn,
+			approval.Table:             approval.ValidColumn,
+			attachment.Table:           attachment.ValidColumn,
+			auditentry.Table:           auditentry.ValidColumn,
+			audithead.Table:            audithead.ValidColumn,
+			auditkey.Table:             auditkey.ValidColumn,
+			auditretention.Table:       auditretention.ValidColumn,
+			audittile.Table:            audittile.ValidColumn,
+			audittree.Table:            audittree.ValidColumn,
+			budget.Table:               budget.ValidColumn,
+			configuration.Table:        configuration.ValidColumn,
+			contentrecord.Table:        contentrecord.ValidColumn,
+			contentrevision.Table:      contentrevision.ValidColumn,
+			conversation.Table:         conversation.ValidColumn,
+			conversationentry.Table:    conversationentry.ValidColumn,
+			grant.Table:                grant.ValidColumn,
+			idempotencykey.Table:       idempotencykey.ValidColumn,
+			installation.Table:         installation.ValidColumn,
+			integrityfailure.Table:     integrityfailure.ValidColumn,
+			mcpserver.Table:            mcpserver.ValidColumn,
+			mcptool.Table:              mcptool.ValidColumn,
+			notificationdelivery.Table: notificationdelivery.ValidColumn,
+			notificationendpoint.Table: notificationendpoint.ValidColumn,
+			openpoint.Table:            openpoint.ValidColumn,
+			provider.Table:             provider.ValidColumn,
+			revocation.Table:           revocation.ValidColumn,
+			run.Table:                  run.ValidColumn,
+			runcontent.Table:           runcontent.ValidColumn,
+			runevent.Table:             runevent.ValidColumn,
+			runtext.Table:              runtext.ValidColumn,
+			session.Table:              session.ValidColumn,
+			setting.Table:              setting.ValidColumn,
+			signincode.Table:           signincode.ValidColumn,
+			skill.Table:                skill.ValidColumn,
+			skillrevision.Table:        skillrevision.ValidColumn,
+			snippet.Table:              snippet.ValidColumn,
+			source.Table:               source.ValidColumn,
+			spending.Table:             spending.ValidColumn,
+			task.Table:                 task.ValidColumn,
+			token.Table:                token.ValidColumn,
+			toolgroupswitch.Table:      toolgroupswitch.ValidColumn,
+			toolswitch.Table:           toolswitch.ValidColumn,
+			user.Table:                 user.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

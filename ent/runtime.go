@@ -13,6 +13,8 @@ import (
 	"github.com/countersign/countersign/ent/idempotencykey"
 	"github.com/countersign/countersign/ent/mcpserver"
 	"github.com/countersign/countersign/ent/mcptool"
+	"github.com/countersign/countersign/ent/notificationdelivery"
+	"github.com/countersign/countersign/ent/notificationendpoint"
 	"github.com/countersign/countersign/ent/openpoint"
 	"github.com/countersign/countersign/ent/provider"
 	"github.com/countersign/countersign/ent/revocation"
@@ -232,6 +234,26 @@ func init() {
 	mcptoolDescApprovalRequired := mcptoolFields[10].Descriptor()
 	// mcptool.DefaultApprovalRequired holds the default value on creation for the approval_required field.
 	mcptool.DefaultApprovalRequired = mcptoolDescApprovalRequired.Default.(bool)
+	notificationdeliveryFields := schema.NotificationDelivery{}.Fields()
+	_ = notificationdeliveryFields
+	// notificationdeliveryDescTries is the schema descriptor for tries field.
+	notificationdeliveryDescTries := notificationdeliveryFields[6].Descriptor()
+	// notificationdelivery.DefaultTries holds the default value on creation for the tries field.
+	notificationdelivery.DefaultTries = notificationdeliveryDescTries.Default.(int)
+	notificationendpointFields := schema.NotificationEndpoint{}.Fields()
+	_ = notificationendpointFields
+	// notificationendpointDescDescription is the schema descriptor for description field.
+	notificationendpointDescDescription := notificationendpointFields[2].Descriptor()
+	// notificationendpoint.DefaultDescription holds the default value on creation for the description field.
+	notificationendpoint.DefaultDescription = notificationendpointDescDescription.Default.(string)
+	// notificationendpointDescEnabled is the schema descriptor for enabled field.
+	notificationendpointDescEnabled := notificationendpointFields[5].Descriptor()
+	// notificationendpoint.DefaultEnabled holds the default value on creation for the enabled field.
+	notificationendpoint.DefaultEnabled = notificationendpointDescEnabled.Default.(bool)
+	// notificationendpointDescDisabledReason is the schema descriptor for disabled_reason field.
+	notificationendpointDescDisabledReason := notificationendpointFields[6].Descriptor()
+	// notificationendpoint.DefaultDisabledReason holds the default value on creation for the disabled_reason field.
+	notificationendpoint.DefaultDisabledReason = notificationendpointDescDisabledReason.Default.(string)
 	openpointFields := schema.OpenPoint{}.Fields()
 	_ = openpointFields
 	// openpointDescTimes is the schema descriptor for times field.

@@ -12,6 +12,8 @@ import (
 // Tx is a transactional client that is created by calling Client.Tx().
 type Tx struct {
 	config
+	// Announcement is the client for interacting with the Announcement builders.
+	Announcement *AnnouncementClient
 	// Approval is the client for interacting with the Approval builders.
 	Approval *ApprovalClient
 	// Attachment is the client for interacting with the Attachment builders.
@@ -52,6 +54,10 @@ type Tx struct {
 	MCPServer *MCPServerClient
 	// MCPTool is the client for interacting with the MCPTool builders.
 	MCPTool *MCPToolClient
+	// NotificationDelivery is the client for interacting with the NotificationDelivery builders.
+	NotificationDelivery *NotificationDeliveryClient
+	// NotificationEndpoint is the client for interacting with the NotificationEndpoint builders.
+	NotificationEndpoint *NotificationEndpointClient
 	// OpenPoint is the client for interacting with the OpenPoint builders.
 	OpenPoint *OpenPointClient
 	// Provider is the client for interacting with the Provider builders.
@@ -223,6 +229,7 @@ func (tx *Tx) Client() *Client {
 }
 
 func (tx *Tx) init() {
+	tx.Announcement = NewAnnouncementClient(tx.config)
 	tx.Approval = NewApprovalClient(tx.config)
 	tx.Attachment = NewAttachmentClient(tx.config)
 	tx.AuditEntry = NewAuditEntryClient(tx.config)
@@ -243,6 +250,8 @@ func (tx *Tx) init() {
 	tx.IntegrityFailure = NewIntegrityFailureClient(tx.config)
 	tx.MCPServer = NewMCPServerClient(tx.config)
 	tx.MCPTool = NewMCPToolClient(tx.config)
+	tx.NotificationDelivery = NewNotificationDeliveryClient(tx.config)
+	tx.NotificationEndpoint = NewNotificationEndpointClient(tx.config)
 	tx.OpenPoint = NewOpenPointClient(tx.config)
 	tx.Provider = NewProviderClient(tx.config)
 	tx.Revocation = NewRevocationClient(tx.config)
@@ -272,7 +281,7 @@ func (tx *Tx) init() {
 // of them in order to commit or rollback the transaction.
 //
 // If a closed transaction is embedded in one of the generated entities, and the entity
-// applies a query, for example: Approval.QueryXXX(), the query will be executed
+// applies a query, for example: Announcement.QueryXXX(), the query will be executed
 // through the driver which created this transaction.
 //
 // Note that txDriver is not goroutine safe.

@@ -11,7 +11,7 @@ func complexity() generated.ComplexityRoot {
 	var c generated.ComplexityRoot
 	c.Query.Nodes = func(child int, ids []string) int { return 1 + child*len(ids) }
 
-	c.Query.McpServers, c.Query.Budgets = paged, paged
+	c.Query.McpServers, c.Query.Budgets, c.Query.NotificationEndpoints = paged, paged, paged
 	c.McpServer.Tools = func(child int) int { return 1 + child*defaultPage }
 	c.Query.Sources, c.Query.Configurations, c.Query.Providers = paged, paged, paged
 	c.Query.Users, c.Query.Tokens, c.Query.Inbox = paged, paged, paged
@@ -27,6 +27,7 @@ func complexity() generated.ComplexityRoot {
 	c.Query.Pages = filtered[*string]
 	c.Record.Children = filtered[string]
 	c.Query.Conversations = filtered[*model.ConversationFilter]
+	c.NotificationEndpoint.Deliveries = filtered[*model.NotificationDeliveryStatus]
 	c.Query.OpenPoints = filtered[*model.OpenPointFilter]
 	numbered := func(child int, first *int, _ *string, _ *int) int { return paged(child, first, nil, nil, nil) }
 	c.Run.Events, c.Conversation.Entries = numbered, numbered

@@ -14,7 +14,7 @@ import (
 var detailIDs = map[string]kind{
 	"user": userKind, "allowedUsers": userKind, "token": tokenKind, "from": sourceKind, "to": sourceKind, "approval": approvalKind, "revocation": revocationKind,
 	"attachment": attachmentKind, "configuration": configurationKind, "provider": providerKind, "snippet": snippetKind, "snippets": snippetKind,
-	"budget": budgetKind, "task": taskKind, "addedTask": taskKind, "predecessor": runKind,
+	"endpoint": endpointKind, "budget": budgetKind, "task": taskKind, "addedTask": taskKind, "predecessor": runKind,
 }
 
 func toDetail(detail map[string]any) json.RawMessage {

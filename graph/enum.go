@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/notify"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/remote"
 	"github.com/countersign/countersign/internal/run"
@@ -123,6 +124,8 @@ var (
 	cardAnswers   = mapping[model.CardAnswer](agent.Apply, agent.Variant, agent.Skip, agent.Approve, agent.Deny)
 	budgetScopes  = mapping[model.BudgetScope](budget.OfUser, budget.OfEveryUser, budget.OfConfiguration)
 	budgetPeriods = mapping[model.BudgetPeriod](budget.Day, budget.Month)
+	notifyEvents  = mapping[model.NotificationEvent](notify.RunWaiting, notify.RunDecided, notify.RunFailed, notify.RunExpired, notify.Ping)
+	notifyStatus  = mapping[model.NotificationDeliveryStatus](notify.Pending, notify.Delivered, notify.GivenUp)
 	languages     = mapping[model.Language](wording.Languages...)
 	denialReasons = mapping[model.DenialReason](agent.Variant, agent.Skip)
 

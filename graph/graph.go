@@ -23,6 +23,7 @@ import (
 	"github.com/countersign/countersign/internal/chat"
 	"github.com/countersign/countersign/internal/content"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/notify"
 	"github.com/countersign/countersign/internal/once"
 	"github.com/countersign/countersign/internal/remote"
 	"github.com/countersign/countersign/internal/run"
@@ -60,6 +61,7 @@ type Rooms struct {
 	Chat     *chat.Chat
 	Tools    *tool.Box
 	Remote   *remote.Room
+	Notify   *notify.Room
 	Spending *budget.Room
 	Audit    audit.Reader
 	Proofs   *audit.Log

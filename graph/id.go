@@ -28,6 +28,8 @@ var (
 	configurationKind = kind{"cfg", "a configuration"}
 	providerKind      = kind{"prv", "a provider"}
 	mcpServerKind     = kind{"mcp", "an MCP server"}
+	endpointKind      = kind{"nep", "a notification endpoint"}
+	deliveryKind      = kind{"ndl", "a notification delivery"}
 	budgetKind        = kind{"bdg", "a budget"}
 	snippetKind       = kind{"snp", "a snippet"}
 	taskKind          = kind{"tsk", "a task"}
@@ -47,6 +49,15 @@ func (k kind) id(row uuid.UUID) string {
 
 // RunID is the API id of a run, for whoever names one outside the API.
 func RunID(row uuid.UUID) string { return runKind.id(row) }
+
+// UserID, ConfigurationID and ConversationID are API ids, for what is said about them
+// elsewhere.
+func UserID(row uuid.UUID) string          { return userKind.id(row) }
+func ConfigurationID(row uuid.UUID) string { return configurationKind.id(row) }
+func ConversationID(row uuid.UUID) string  { return conversationKind.id(row) }
+
+// DeliveryID is the API id of a notification's delivery, which its receiver knows it by.
+func DeliveryID(row uuid.UUID) string { return deliveryKind.id(row) }
 
 // SkillID is a skill's API id, for what is said about skills elsewhere.
 func SkillID(row uuid.UUID) string { return skillKind.id(row) }

@@ -33,6 +33,14 @@ func (r *Resolver) finders() []finder {
 			return found(toRun(v), err)
 		}},
 		{budgetKind, r.budget},
+		{endpointKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			e, err := r.Notify.Find(ctx, caller(ctx), row)
+			return found(toEndpoint(e), err)
+		}},
+		{deliveryKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
+			d, err := r.Notify.FindDelivery(ctx, caller(ctx), row)
+			return found(toDelivery(d), err)
+		}},
 		{conversationKind, func(ctx context.Context, row uuid.UUID) (model.Node, error) {
 			c, err := r.Chat.View(ctx, caller(ctx), row)
 			return found(toConversation(c), err)

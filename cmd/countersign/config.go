@@ -54,6 +54,7 @@ type config struct {
 	ContentHooks   []webhook.Target  `yaml:"contentHooks"`   // told of every write to the content
 	MCPPrograms    string            `yaml:"mcpPrograms"`    // on or off: whether MCP servers over stdio are started
 	MCPNetworks    []netip.Prefix    `yaml:"mcpNetworks"`    // private networks that MCP servers may lie in
+	NotifyNetworks []netip.Prefix    `yaml:"notifyNetworks"` // private networks that notified servers may lie in
 	Settings       map[string]string `yaml:"settings"`
 }
 

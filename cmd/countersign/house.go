@@ -26,6 +26,7 @@ import (
 	"github.com/countersign/countersign/internal/library"
 	"github.com/countersign/countersign/internal/live"
 	"github.com/countersign/countersign/internal/mcp"
+	"github.com/countersign/countersign/internal/notify"
 	"github.com/countersign/countersign/internal/once"
 	"github.com/countersign/countersign/internal/provider"
 	"github.com/countersign/countersign/internal/remote"
@@ -49,6 +50,7 @@ type house struct {
 	agent   *agent.Agent
 	remote  *remote.Room
 	budgets *budget.Room
+	notify  *notify.Room
 	counted *prometheus.Registry // what /metrics shows
 	servers *mcp.Connector
 	chat    *chat.Chat
@@ -122,6 +124,7 @@ func (h *house) furnish() error {
 	}
 	h.counted = prometheus.NewRegistry()
 	h.budgets = &budget.Room{Store: h.store, Known: h.spends, World: h.world}
+	h.notify = h.notifier()
 	h.agent = agent.New(agent.Parts{
 		Store: h.store, Skills: h.library, People: h.access, Settings: h.access, Content: h.content,
 		Models: models, Tools: h.tools, Budgets: h.budgets, Meter: newMeter(h.counted), World: h.world, Bell: h.bell, SkillID: graph.SkillID, Log: h.log, Secrets: h.secrets,
@@ -131,6 +134,18 @@ func (h *house) furnish() error {
 		World: h.world, Bell: h.bell, Log: h.log,
 	}
 	return nil
+}
+
+// notifier tells other servers of runs.
+func (h *house) notifier() *notify.Room {
+	return &notify.Room{
+		Store: h.store, Sender: webhook.NewSender(h.config.NotifyNetworks), World: h.world, Bell: h.bell, Log: h.log,
+		Names: notify.Names{Run: graph.RunID, User: graph.UserID, Configuration: graph.ConfigurationID, Conversation: graph.ConversationID, Delivery: graph.DeliveryID},
+		KeepDays: func(ctx context.Context) (int, error) {
+			values, err := h.access.Values(ctx)
+			return values.NotificationDays, err
+		},
+	}
 }
 
 // spends says whether there is somebody or something that a budget could be for.

@@ -126,6 +126,12 @@ var repetitions = []row{
 	{mutation: "translateRecord", input: static(object{"table": "page", "id": "care", "language": "fr", "fields": object{"title": "Soins"}}), lost: []string{"untranslated"}},
 	{mutation: "replaceFileReference", input: static(object{"table": "page", "id": "care", "fileId": "moss-photo", "revision": 1}), lost: []string{"left"}},
 
+	{mutation: "createNotificationEndpoint", input: static(object{"url": "https://hooks.example.invalid/x", "enabled": false}), keep: map[string][]any{"endpoint": {"notificationEndpoint", "id"}}},
+	mutate("updateNotificationEndpoint", map[string]string{"notificationEndpointId": "endpoint"}, object{"description": "Ours"}),
+	mutate("rotateNotificationSecret", map[string]string{"notificationEndpointId": "endpoint"}, nil),
+	{mutation: "testNotificationEndpoint", input: with(map[string]string{"notificationEndpointId": "endpoint"}, nil), keep: map[string][]any{"delivery": {"notificationDelivery", "id"}}},
+	{mutation: "redeliverNotification", input: with(map[string]string{"notificationDeliveryId": "delivery"}, nil), quiet: true},
+	mutate("deleteNotificationEndpoint", map[string]string{"notificationEndpointId": "endpoint"}, nil),
 	{mutation: "setBudget", input: static(object{"scope": "EVERY_USER", "requests": 100000}), keep: map[string][]any{"budget": {"budget", "id"}}},
 	mutate("deleteBudget", map[string]string{"budgetId": "budget"}, nil),
 

@@ -111,7 +111,7 @@ func (h *house) printLink(ctx context.Context, out io.Writer, address string) er
 // run serves and works until ctx ends.
 func (h *house) run(ctx context.Context, listener net.Listener) error {
 	api := graph.New(graph.Rooms{
-		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Chat: h.chat, Tools: h.tools, Remote: h.remote, Spending: h.budgets, Audit: h.store, Proofs: h.proofs,
+		Access: h.access, Library: h.library, Content: h.content, Agent: h.agent, Chat: h.chat, Tools: h.tools, Remote: h.remote, Spending: h.budgets, Notify: h.notify, Audit: h.store, Proofs: h.proofs,
 		Keys: h.keys, Log: h.log, Bell: h.bell,
 	})
 	s := server.New(server.Options{
@@ -132,6 +132,7 @@ func (h *house) run(ctx context.Context, listener net.Listener) error {
 	var work sync.WaitGroup
 	work.Go(func() { h.agent.Work(background) })
 	work.Go(func() { h.chat.Work(background) })
+	work.Go(func() { h.notify.Work(background) })
 	work.Go(func() { h.keep(background) })
 	work.Go(func() {
 		if err := h.listen(background); err != nil {

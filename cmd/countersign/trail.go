@@ -57,6 +57,9 @@ func (h *house) tidy(ctx context.Context) {
 	}
 	h.tidyTrail(ctx)
 	h.tidyChat(ctx)
+	if _, err := h.notify.Retain(ctx); err != nil && ctx.Err() == nil {
+		h.log.Error("removing old notifications failed", slog.Any("error", err))
+	}
 	if _, err := h.keys.Sweep(ctx); err != nil && ctx.Err() == nil {
 		h.log.Error("removing old idempotency keys failed", slog.Any("error", err))
 	}

@@ -9,6 +9,20 @@ import (
 )
 
 var (
+	// AnnouncementsColumns holds the columns for the "announcements" table.
+	AnnouncementsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "run_id", Type: field.TypeUUID},
+		{Name: "event", Type: field.TypeString, Size: 2147483647},
+		{Name: "fact", Type: field.TypeString, Size: 2147483647},
+		{Name: "at", Type: field.TypeTime},
+	}
+	// AnnouncementsTable holds the schema information for the "announcements" table.
+	AnnouncementsTable = &schema.Table{
+		Name:       "announcements",
+		Columns:    AnnouncementsColumns,
+		PrimaryKey: []*schema.Column{AnnouncementsColumns[0]},
+	}
 	// ApprovalsColumns holds the columns for the "approvals" table.
 	ApprovalsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -648,6 +662,69 @@ var (
 			},
 		},
 	}
+	// NotificationDeliveriesColumns holds the columns for the "notification_deliveries" table.
+	NotificationDeliveriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "run_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "event", Type: field.TypeString, Size: 2147483647},
+		{Name: "body", Type: field.TypeString, Size: 2147483647},
+		{Name: "status", Type: field.TypeString, Size: 2147483647},
+		{Name: "tries", Type: field.TypeInt, Default: 0},
+		{Name: "log", Type: field.TypeString, Size: 2147483647},
+		{Name: "next_at", Type: field.TypeTime, Nullable: true},
+		{Name: "delivered_at", Type: field.TypeTime, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "endpoint_id", Type: field.TypeUUID},
+	}
+	// NotificationDeliveriesTable holds the schema information for the "notification_deliveries" table.
+	NotificationDeliveriesTable = &schema.Table{
+		Name:       "notification_deliveries",
+		Columns:    NotificationDeliveriesColumns,
+		PrimaryKey: []*schema.Column{NotificationDeliveriesColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "notification_deliveries_notification_endpoints_endpoint",
+				Columns:    []*schema.Column{NotificationDeliveriesColumns[10]},
+				RefColumns: []*schema.Column{NotificationEndpointsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "notificationdelivery_endpoint_id",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationDeliveriesColumns[10]},
+			},
+			{
+				Name:    "notificationdelivery_next_at",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationDeliveriesColumns[7]},
+			},
+			{
+				Name:    "notificationdelivery_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationDeliveriesColumns[9]},
+			},
+		},
+	}
+	// NotificationEndpointsColumns holds the columns for the "notification_endpoints" table.
+	NotificationEndpointsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "url", Type: field.TypeString, Size: 2147483647},
+		{Name: "description", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "events", Type: field.TypeString, Size: 2147483647},
+		{Name: "secret", Type: field.TypeString, Nullable: true, Size: 2147483647},
+		{Name: "enabled", Type: field.TypeBool, Default: false},
+		{Name: "disabled_reason", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "updated_at", Type: field.TypeTime},
+	}
+	// NotificationEndpointsTable holds the schema information for the "notification_endpoints" table.
+	NotificationEndpointsTable = &schema.Table{
+		Name:       "notification_endpoints",
+		Columns:    NotificationEndpointsColumns,
+		PrimaryKey: []*schema.Column{NotificationEndpointsColumns[0]},
+	}
 	// OpenPointsColumns holds the columns for the "open_points" table.
 	OpenPointsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -1272,6 +1349,7 @@ var (
 	}
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
+		AnnouncementsTable,
 		ApprovalsTable,
 		AttachmentsTable,
 		AuditEntriesTable,
@@ -1292,6 +1370,8 @@ var (
 		IntegrityFailuresTable,
 		McpServersTable,
 		McpToolsTable,
+		NotificationDeliveriesTable,
+		NotificationEndpointsTable,
 		OpenPointsTable,
 		ProvidersTable,
 		RevocationsTable,
@@ -1316,6 +1396,12 @@ var (
 )
 
 func init() {
+	AnnouncementsTable.Annotation = &entsql.Annotation{
+		Table: "announcements",
+	}
+	AnnouncementsTable.Annotation.Checks = map[string]string{
+		"announcements_event": "event IN ('run_waiting', 'run_decided', 'run_failed', 'run_expired')",
+	}
 	ApprovalsTable.ForeignKeys[0].RefTable = SkillsTable
 	ApprovalsTable.ForeignKeys[1].RefTable = SourcesTable
 	ApprovalsTable.Annotation = &entsql.Annotation{
@@ -1341,7 +1427,7 @@ func init() {
 		Table: "audit_entries",
 	}
 	AuditEntriesTable.Annotation.Checks = map[string]string{
-		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'PROPOSAL_EDITED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'BUDGET_SET', 'BUDGET_DELETED', 'RUN_REQUEUED', 'MCP_SERVER_IMPORTED', 'MCP_SERVER_DELETED', 'MCP_TOOL_REVIEWED', 'MCP_TOOL_REVIEW_REFUSED', 'MCP_TOOL_CHANGED')",
+		"audit_entries_event": "event IN ('INGEST_CREATED', 'INGEST_UPDATED', 'INGEST_DISABLED_ON_CHANGE', 'ORPHANED', 'FINGERPRINT_REJECTED', 'SKILL_ENABLED', 'SKILL_DISABLED', 'SKILL_ATTACHED', 'SKILL_DETACHED', 'SKILL_MOVED', 'VERSION_APPROVED', 'VERSION_APPROVAL_REFUSED', 'VERSION_REVOKED', 'INTEGRITY_FAILED', 'SOURCE_CREATED', 'SOURCE_UPDATED', 'SOURCE_DELETED', 'SOURCE_TRUST_CHANGED', 'RUN_STARTED', 'RUN_REFUSED', 'RUN_DECIDED', 'RUN_DECISION_REFUSED', 'PROPOSAL_EDITED', 'RUN_ENDED', 'TOOL_DENIED', 'WRITE_EXECUTED', 'UNAPPROVED_WRITE', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'GRANT_CHANGED', 'SETTING_CHANGED', 'SNIPPET_MARKED', 'SNIPPET_MARK_REFUSED', 'PROCESS_ENDED', 'INJECTION_BLOCKED', 'ADOPTION_FAILED', 'USER_CREATED', 'PROVIDER_CREATED', 'PROVIDER_UPDATED', 'CONFIGURATION_CREATED', 'CONFIGURATION_UPDATED', 'TOOL_SWITCHED', 'ATTACHMENT_UPDATED', 'SOURCE_SYNCED', 'CONTENT_CHANGED', 'RUNS_REMOVED', 'BUDGET_SET', 'BUDGET_DELETED', 'NOTIFICATIONS_CHANGED', 'RUN_REQUEUED', 'MCP_SERVER_IMPORTED', 'MCP_SERVER_DELETED', 'MCP_TOOL_REVIEWED', 'MCP_TOOL_REVIEW_REFUSED', 'MCP_TOOL_CHANGED')",
 		"audit_entries_index": "\"index\" >= 0",
 	}
 	AuditHeadTable.Annotation = &entsql.Annotation{
@@ -1455,6 +1541,17 @@ func init() {
 	}
 	McpToolsTable.Annotation.Checks = map[string]string{
 		"mcp_tools_status": "status IN ('pinned', 'drifted', 'gone')",
+	}
+	NotificationDeliveriesTable.ForeignKeys[0].RefTable = NotificationEndpointsTable
+	NotificationDeliveriesTable.Annotation = &entsql.Annotation{
+		Table: "notification_deliveries",
+	}
+	NotificationDeliveriesTable.Annotation.Checks = map[string]string{
+		"notification_deliveries_event":  "event IN ('run_waiting', 'run_decided', 'run_failed', 'run_expired', 'ping')",
+		"notification_deliveries_status": "status IN ('pending', 'delivered', 'given_up')",
+	}
+	NotificationEndpointsTable.Annotation = &entsql.Annotation{
+		Table: "notification_endpoints",
 	}
 	OpenPointsTable.Annotation = &entsql.Annotation{
 		Table: "open_points",

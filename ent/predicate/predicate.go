@@ -6,6 +6,9 @@ import (
 	"entgo.io/ent/dialect/sql"
 )
 
+// Announcement is the predicate function for announcement builders.
+type Announcement func(*sql.Selector)
+
 // Approval is the predicate function for approval builders.
 type Approval func(*sql.Selector)
 
@@ -65,6 +68,12 @@ type MCPServer func(*sql.Selector)
 
 // MCPTool is the predicate function for mcptool builders.
 type MCPTool func(*sql.Selector)
+
+// NotificationDelivery is the predicate function for notificationdelivery builders.
+type NotificationDelivery func(*sql.Selector)
+
+// NotificationEndpoint is the predicate function for notificationendpoint builders.
+type NotificationEndpoint func(*sql.Selector)
 
 // OpenPoint is the predicate function for openpoint builders.
 type OpenPoint func(*sql.Selector)

@@ -59,7 +59,7 @@ func (AuditEntry) Annotations() []schema.Annotation {
 			audit.SnippetMarkRefused, audit.ProcessEnded, audit.InjectionBlocked, audit.AdoptionFailed,
 			audit.UserCreated, audit.ProviderCreated, audit.ProviderUpdated, audit.ConfigurationCreated,
 			audit.ConfigurationUpdated, audit.ToolSwitched, audit.AttachmentUpdated, audit.SourceSynced,
-			audit.ContentChanged, audit.RunsRemoved, audit.BudgetSet, audit.BudgetDeleted, audit.RunRequeued,
+			audit.ContentChanged, audit.RunsRemoved, audit.BudgetSet, audit.BudgetDeleted, audit.NotificationsChanged, audit.RunRequeued,
 			audit.MCPServerImported, audit.MCPServerDeleted, audit.MCPToolReviewed, audit.MCPToolReviewRefused, audit.MCPToolChanged),
 		notNegative("index"),
 	)

@@ -63,6 +63,12 @@ type MutationResolver interface {
 	ImportMcpServer(ctx context.Context, input model.ImportMcpServerInput) (*model.ImportMcpServerPayload, error)
 	ReviewMcpTool(ctx context.Context, input model.ReviewMcpToolInput) (*model.ReviewMcpToolPayload, error)
 	DeleteMcpServer(ctx context.Context, input model.DeleteMcpServerInput) (*model.DeleteMcpServerPayload, error)
+	CreateNotificationEndpoint(ctx context.Context, input model.CreateNotificationEndpointInput) (*model.CreateNotificationEndpointPayload, error)
+	UpdateNotificationEndpoint(ctx context.Context, input model.UpdateNotificationEndpointInput) (*model.UpdateNotificationEndpointPayload, error)
+	RotateNotificationSecret(ctx context.Context, input model.RotateNotificationSecretInput) (*model.RotateNotificationSecretPayload, error)
+	DeleteNotificationEndpoint(ctx context.Context, input model.DeleteNotificationEndpointInput) (*model.DeleteNotificationEndpointPayload, error)
+	TestNotificationEndpoint(ctx context.Context, input model.TestNotificationEndpointInput) (*model.TestNotificationEndpointPayload, error)
+	RedeliverNotification(ctx context.Context, input model.RedeliverNotificationInput) (*model.RedeliverNotificationPayload, error)
 	CreateProvider(ctx context.Context, input model.CreateProviderInput) (*model.CreateProviderPayload, error)
 	ApproveSkillVersion(ctx context.Context, input model.ApproveSkillVersionInput) (*model.ApproveSkillVersionPayload, error)
 	RevokeSkillVersion(ctx context.Context, input model.RevokeSkillVersionInput) (*model.RevokeSkillVersionPayload, error)
@@ -114,6 +120,7 @@ type QueryResolver interface {
 	Record(ctx context.Context, table string, id string) (*model.Record, error)
 	Governance(ctx context.Context) (*model.Governance, error)
 	McpServers(ctx context.Context, first *int, after *string, last *int, before *string) (*model.McpServerConnection, error)
+	NotificationEndpoints(ctx context.Context, first *int, after *string, last *int, before *string) (*model.NotificationEndpointConnection, error)
 	Providers(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ProviderConnection, error)
 	Runs(ctx context.Context, filter *model.RunFilter, first *int, after *string, last *int, before *string) (*model.RunConnection, error)
 	Inbox(ctx context.Context, first *int, after *string, last *int, before *string) (*model.RunConnection, error)
@@ -257,6 +264,20 @@ func (ec *executionContext) field_Mutation_createConfiguration_args(ctx context.
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.CreateConfigurationInput, error) {
 			return ec.unmarshalNCreateConfigurationInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateConfigurationInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_createNotificationEndpoint_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateNotificationEndpointInput, error) {
+			return ec.unmarshalNCreateNotificationEndpointInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateNotificationEndpointInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -439,6 +460,20 @@ func (ec *executionContext) field_Mutation_deleteMcpServer_args(ctx context.Cont
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.DeleteMcpServerInput, error) {
 			return ec.unmarshalNDeleteMcpServerInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDeleteMcpServerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_deleteNotificationEndpoint_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.DeleteNotificationEndpointInput, error) {
+			return ec.unmarshalNDeleteNotificationEndpointInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDeleteNotificationEndpointInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -643,6 +678,20 @@ func (ec *executionContext) field_Mutation_publishRecord_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_redeliverNotification_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RedeliverNotificationInput, error) {
+			return ec.unmarshalNRedeliverNotificationInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRedeliverNotificationInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_renameConversation_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -747,6 +796,20 @@ func (ec *executionContext) field_Mutation_revokeToken_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RevokeTokenInput, error) {
 			return ec.unmarshalNRevokeTokenInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRevokeTokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_rotateNotificationSecret_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RotateNotificationSecretInput, error) {
+			return ec.unmarshalNRotateNotificationSecretInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRotateNotificationSecretInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -979,6 +1042,20 @@ func (ec *executionContext) field_Mutation_syncSource_args(ctx context.Context, 
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_testNotificationEndpoint_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.TestNotificationEndpointInput, error) {
+			return ec.unmarshalNTestNotificationEndpointInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTestNotificationEndpointInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_translateRecord_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1041,6 +1118,20 @@ func (ec *executionContext) field_Mutation_updateConfiguration_args(ctx context.
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.UpdateConfigurationInput, error) {
 			return ec.unmarshalNUpdateConfigurationInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateConfigurationInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_updateNotificationEndpoint_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.UpdateNotificationEndpointInput, error) {
+			return ec.unmarshalNUpdateNotificationEndpointInput2githubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateNotificationEndpointInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1526,6 +1617,44 @@ func (ec *executionContext) field_Query_nodes_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["ids"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_notificationEndpoints_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
 	return args, nil
 }
 
@@ -3821,6 +3950,270 @@ func (ec *executionContext) fieldContext_Mutation_deleteMcpServer(ctx context.Co
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_createNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createNotificationEndpoint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateNotificationEndpoint(ctx, fc.Args["input"].(model.CreateNotificationEndpointInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateNotificationEndpointPayload) graphql.Marshaler {
+			return ec.marshalOCreateNotificationEndpointPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐCreateNotificationEndpointPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateNotificationEndpointPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createNotificationEndpoint_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_updateNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_updateNotificationEndpoint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UpdateNotificationEndpoint(ctx, fc.Args["input"].(model.UpdateNotificationEndpointInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateNotificationEndpointPayload) graphql.Marshaler {
+			return ec.marshalOUpdateNotificationEndpointPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐUpdateNotificationEndpointPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_updateNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UpdateNotificationEndpointPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_updateNotificationEndpoint_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_rotateNotificationSecret(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateNotificationSecret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateNotificationSecret(ctx, fc.Args["input"].(model.RotateNotificationSecretInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RotateNotificationSecretPayload) graphql.Marshaler {
+			return ec.marshalORotateNotificationSecretPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRotateNotificationSecretPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateNotificationSecret(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RotateNotificationSecretPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateNotificationSecret_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_deleteNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_deleteNotificationEndpoint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DeleteNotificationEndpoint(ctx, fc.Args["input"].(model.DeleteNotificationEndpointInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteNotificationEndpointPayload) graphql.Marshaler {
+			return ec.marshalODeleteNotificationEndpointPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐDeleteNotificationEndpointPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_deleteNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeleteNotificationEndpointPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_deleteNotificationEndpoint_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_testNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_testNotificationEndpoint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().TestNotificationEndpoint(ctx, fc.Args["input"].(model.TestNotificationEndpointInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TestNotificationEndpointPayload) graphql.Marshaler {
+			return ec.marshalOTestNotificationEndpointPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐTestNotificationEndpointPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_testNotificationEndpoint(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TestNotificationEndpointPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_testNotificationEndpoint_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_redeliverNotification(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_redeliverNotification(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RedeliverNotification(ctx, fc.Args["input"].(model.RedeliverNotificationInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RedeliverNotificationPayload) graphql.Marshaler {
+			return ec.marshalORedeliverNotificationPayload2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐRedeliverNotificationPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_redeliverNotification(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RedeliverNotificationPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_redeliverNotification_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_createProvider(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6033,6 +6426,50 @@ func (ec *executionContext) fieldContext_Query_mcpServers(ctx context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_notificationEndpoints(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_notificationEndpoints(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().NotificationEndpoints(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.NotificationEndpointConnection) graphql.Marshaler {
+			return ec.marshalNNotificationEndpointConnection2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐNotificationEndpointConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_notificationEndpoints(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NotificationEndpointConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_notificationEndpoints_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_providers(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6896,6 +7333,20 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Provider(ctx, sel, obj)
+	case model.NotificationEndpoint:
+		return ec._NotificationEndpoint(ctx, sel, &obj)
+	case *model.NotificationEndpoint:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NotificationEndpoint(ctx, sel, obj)
+	case model.NotificationDelivery:
+		return ec._NotificationDelivery(ctx, sel, &obj)
+	case *model.NotificationDelivery:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NotificationDelivery(ctx, sel, obj)
 	case model.McpServer:
 		return ec._McpServer(ctx, sel, &obj)
 	case *model.McpServer:
@@ -7253,6 +7704,48 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "deleteMcpServer":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_deleteMcpServer(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "createNotificationEndpoint":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createNotificationEndpoint(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "updateNotificationEndpoint":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_updateNotificationEndpoint(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "rotateNotificationSecret":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateNotificationSecret(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "deleteNotificationEndpoint":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_deleteNotificationEndpoint(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "testNotificationEndpoint":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_testNotificationEndpoint(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "redeliverNotification":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_redeliverNotification(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
@@ -7665,6 +8158,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_mcpServers(ctx, field)
+				})
+		case "notificationEndpoints":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_notificationEndpoints(ctx, field)
 				})
 		case "providers":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,

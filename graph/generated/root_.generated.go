@@ -33,6 +33,7 @@ type ResolverRoot interface {
 	McpTool() McpToolResolver
 	Mutation() MutationResolver
 	NoticeEntry() NoticeEntryResolver
+	NotificationEndpoint() NotificationEndpointResolver
 	OpenPoint() OpenPointResolver
 	OutcomeEntry() OutcomeEntryResolver
 	Query() QueryResolver
@@ -406,6 +407,13 @@ type ComplexityRoot struct {
 		Refusal          func(childComplexity int) int
 	}
 
+	CreateNotificationEndpointPayload struct {
+		ClientMutationID     func(childComplexity int) int
+		NotificationEndpoint func(childComplexity int) int
+		Refusal              func(childComplexity int) int
+		Secret               func(childComplexity int) int
+	}
+
 	CreateProviderPayload struct {
 		ClientMutationID func(childComplexity int) int
 		Provider         func(childComplexity int) int
@@ -499,6 +507,12 @@ type ComplexityRoot struct {
 	}
 
 	DeleteMcpServerPayload struct {
+		ClientMutationID func(childComplexity int) int
+		DeletedID        func(childComplexity int) int
+		Refusal          func(childComplexity int) int
+	}
+
+	DeleteNotificationEndpointPayload struct {
 		ClientMutationID func(childComplexity int) int
 		DeletedID        func(childComplexity int) int
 		Refusal          func(childComplexity int) int
@@ -801,6 +815,7 @@ type ComplexityRoot struct {
 		CancelSync                   func(childComplexity int, input model.CancelSyncInput) int
 		CopyRecord                   func(childComplexity int, input model.CopyRecordInput) int
 		CreateConfiguration          func(childComplexity int, input model.CreateConfigurationInput) int
+		CreateNotificationEndpoint   func(childComplexity int, input model.CreateNotificationEndpointInput) int
 		CreateProvider               func(childComplexity int, input model.CreateProviderInput) int
 		CreateRecord                 func(childComplexity int, input model.CreateRecordInput) int
 		CreateSkill                  func(childComplexity int, input model.CreateSkillInput) int
@@ -814,6 +829,7 @@ type ComplexityRoot struct {
 		DeleteBudget                 func(childComplexity int, input model.DeleteBudgetInput) int
 		DeleteConversation           func(childComplexity int, input model.DeleteConversationInput) int
 		DeleteMcpServer              func(childComplexity int, input model.DeleteMcpServerInput) int
+		DeleteNotificationEndpoint   func(childComplexity int, input model.DeleteNotificationEndpointInput) int
 		DeleteRecord                 func(childComplexity int, input model.DeleteRecordInput) int
 		DeleteSource                 func(childComplexity int, input model.DeleteSourceInput) int
 		DetachSkill                  func(childComplexity int, input model.DetachSkillInput) int
@@ -828,6 +844,7 @@ type ComplexityRoot struct {
 		MoveRecord                   func(childComplexity int, input model.MoveRecordInput) int
 		MoveSkill                    func(childComplexity int, input model.MoveSkillInput) int
 		PublishRecord                func(childComplexity int, input model.PublishRecordInput) int
+		RedeliverNotification        func(childComplexity int, input model.RedeliverNotificationInput) int
 		RenameConversation           func(childComplexity int, input model.RenameConversationInput) int
 		ReplaceFileReference         func(childComplexity int, input model.ReplaceFileReferenceInput) int
 		RestoreSkillRevision         func(childComplexity int, input model.RestoreSkillRevisionInput) int
@@ -836,6 +853,7 @@ type ComplexityRoot struct {
 		RevokePermission             func(childComplexity int, input model.RevokePermissionInput) int
 		RevokeSkillVersion           func(childComplexity int, input model.RevokeSkillVersionInput) int
 		RevokeToken                  func(childComplexity int, input model.RevokeTokenInput) int
+		RotateNotificationSecret     func(childComplexity int, input model.RotateNotificationSecretInput) int
 		RunTask                      func(childComplexity int, input model.RunTaskInput) int
 		SendMessage                  func(childComplexity int, input model.SendMessageInput) int
 		SetBudget                    func(childComplexity int, input model.SetBudgetInput) int
@@ -852,11 +870,13 @@ type ComplexityRoot struct {
 		StopTurn                     func(childComplexity int, input model.StopTurnInput) int
 		SubmitRunInput               func(childComplexity int, input model.SubmitRunInputInput) int
 		SyncSource                   func(childComplexity int, input model.SyncSourceInput) int
+		TestNotificationEndpoint     func(childComplexity int, input model.TestNotificationEndpointInput) int
 		TranslateRecord              func(childComplexity int, input model.TranslateRecordInput) int
 		UnarchiveConversation        func(childComplexity int, input model.UnarchiveConversationInput) int
 		UnmarkSnippet                func(childComplexity int, input model.UnmarkSnippetInput) int
 		UpdateAttachment             func(childComplexity int, input model.UpdateAttachmentInput) int
 		UpdateConfiguration          func(childComplexity int, input model.UpdateConfigurationInput) int
+		UpdateNotificationEndpoint   func(childComplexity int, input model.UpdateNotificationEndpointInput) int
 		UpdateRecord                 func(childComplexity int, input model.UpdateRecordInput) int
 		UpdateSetting                func(childComplexity int, input model.UpdateSettingInput) int
 		UpdateSkill                  func(childComplexity int, input model.UpdateSkillInput) int
@@ -890,6 +910,59 @@ type ComplexityRoot struct {
 		Notice            func(childComplexity int) int
 		Round             func(childComplexity int) int
 		Sequence          func(childComplexity int) int
+	}
+
+	NotificationAttempt struct {
+		At         func(childComplexity int) int
+		DurationMs func(childComplexity int) int
+		Error      func(childComplexity int) int
+		StatusCode func(childComplexity int) int
+	}
+
+	NotificationDelivery struct {
+		Attempts      func(childComplexity int) int
+		Body          func(childComplexity int) int
+		CreatedAt     func(childComplexity int) int
+		DeliveredAt   func(childComplexity int) int
+		Event         func(childComplexity int) int
+		ID            func(childComplexity int) int
+		NextAttemptAt func(childComplexity int) int
+		RunID         func(childComplexity int) int
+		Status        func(childComplexity int) int
+	}
+
+	NotificationDeliveryConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	NotificationDeliveryEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	NotificationEndpoint struct {
+		CreatedAt      func(childComplexity int) int
+		Deliveries     func(childComplexity int, status *model.NotificationDeliveryStatus, first *int, after *string, last *int, before *string) int
+		Description    func(childComplexity int) int
+		DisabledReason func(childComplexity int) int
+		Enabled        func(childComplexity int) int
+		Events         func(childComplexity int) int
+		ID             func(childComplexity int) int
+		URL            func(childComplexity int) int
+		UpdatedAt      func(childComplexity int) int
+	}
+
+	NotificationEndpointConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	NotificationEndpointEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	Obstacle struct {
@@ -1057,6 +1130,7 @@ type ComplexityRoot struct {
 		McpServers            func(childComplexity int, first *int, after *string, last *int, before *string) int
 		Node                  func(childComplexity int, id string) int
 		Nodes                 func(childComplexity int, ids []string) int
+		NotificationEndpoints func(childComplexity int, first *int, after *string, last *int, before *string) int
 		OpenPoints            func(childComplexity int, filter *model.OpenPointFilter, first *int, after *string, last *int, before *string) int
 		Pages                 func(childComplexity int, parentID *string, first *int, after *string, last *int, before *string) int
 		Providers             func(childComplexity int, first *int, after *string, last *int, before *string) int
@@ -1101,6 +1175,12 @@ type ComplexityRoot struct {
 	RecordReference struct {
 		ID    func(childComplexity int) int
 		Table func(childComplexity int) int
+	}
+
+	RedeliverNotificationPayload struct {
+		ClientMutationID     func(childComplexity int) int
+		NotificationDelivery func(childComplexity int) int
+		Refusal              func(childComplexity int) int
 	}
 
 	RejectedMcpTool struct {
@@ -1208,6 +1288,13 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Refusal          func(childComplexity int) int
 		Token            func(childComplexity int) int
+	}
+
+	RotateNotificationSecretPayload struct {
+		ClientMutationID     func(childComplexity int) int
+		NotificationEndpoint func(childComplexity int) int
+		Refusal              func(childComplexity int) int
+		Secret               func(childComplexity int) int
 	}
 
 	Run struct {
@@ -1691,6 +1778,12 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	TestNotificationEndpointPayload struct {
+		ClientMutationID     func(childComplexity int) int
+		NotificationDelivery func(childComplexity int) int
+		Refusal              func(childComplexity int) int
+	}
+
 	TextDelta struct {
 		Offset func(childComplexity int) int
 		Round  func(childComplexity int) int
@@ -1793,6 +1886,12 @@ type ComplexityRoot struct {
 		ClientMutationID func(childComplexity int) int
 		Configuration    func(childComplexity int) int
 		Refusal          func(childComplexity int) int
+	}
+
+	UpdateNotificationEndpointPayload struct {
+		ClientMutationID     func(childComplexity int) int
+		NotificationEndpoint func(childComplexity int) int
+		Refusal              func(childComplexity int) int
 	}
 
 	UpdateRecordPayload struct {
@@ -3301,6 +3400,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CreateConfigurationPayload.Refusal(childComplexity), true
 
+	case "CreateNotificationEndpointPayload.clientMutationId":
+		if e.ComplexityRoot.CreateNotificationEndpointPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateNotificationEndpointPayload.ClientMutationID(childComplexity), true
+	case "CreateNotificationEndpointPayload.notificationEndpoint":
+		if e.ComplexityRoot.CreateNotificationEndpointPayload.NotificationEndpoint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateNotificationEndpointPayload.NotificationEndpoint(childComplexity), true
+	case "CreateNotificationEndpointPayload.refusal":
+		if e.ComplexityRoot.CreateNotificationEndpointPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateNotificationEndpointPayload.Refusal(childComplexity), true
+	case "CreateNotificationEndpointPayload.secret":
+		if e.ComplexityRoot.CreateNotificationEndpointPayload.Secret == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateNotificationEndpointPayload.Secret(childComplexity), true
+
 	case "CreateProviderPayload.clientMutationId":
 		if e.ComplexityRoot.CreateProviderPayload.ClientMutationID == nil {
 			break
@@ -3633,6 +3757,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DeleteMcpServerPayload.Refusal(childComplexity), true
+
+	case "DeleteNotificationEndpointPayload.clientMutationId":
+		if e.ComplexityRoot.DeleteNotificationEndpointPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteNotificationEndpointPayload.ClientMutationID(childComplexity), true
+	case "DeleteNotificationEndpointPayload.deletedId":
+		if e.ComplexityRoot.DeleteNotificationEndpointPayload.DeletedID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteNotificationEndpointPayload.DeletedID(childComplexity), true
+	case "DeleteNotificationEndpointPayload.refusal":
+		if e.ComplexityRoot.DeleteNotificationEndpointPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteNotificationEndpointPayload.Refusal(childComplexity), true
 
 	case "DeleteRecordPayload.clientMutationId":
 		if e.ComplexityRoot.DeleteRecordPayload.ClientMutationID == nil {
@@ -4792,6 +4935,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateConfiguration(childComplexity, args["input"].(model.CreateConfigurationInput)), true
+	case "Mutation.createNotificationEndpoint":
+		if e.ComplexityRoot.Mutation.CreateNotificationEndpoint == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createNotificationEndpoint_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateNotificationEndpoint(childComplexity, args["input"].(model.CreateNotificationEndpointInput)), true
 	case "Mutation.createProvider":
 		if e.ComplexityRoot.Mutation.CreateProvider == nil {
 			break
@@ -4935,6 +5089,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DeleteMcpServer(childComplexity, args["input"].(model.DeleteMcpServerInput)), true
+	case "Mutation.deleteNotificationEndpoint":
+		if e.ComplexityRoot.Mutation.DeleteNotificationEndpoint == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteNotificationEndpoint_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteNotificationEndpoint(childComplexity, args["input"].(model.DeleteNotificationEndpointInput)), true
 	case "Mutation.deleteRecord":
 		if e.ComplexityRoot.Mutation.DeleteRecord == nil {
 			break
@@ -5089,6 +5254,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.PublishRecord(childComplexity, args["input"].(model.PublishRecordInput)), true
+	case "Mutation.redeliverNotification":
+		if e.ComplexityRoot.Mutation.RedeliverNotification == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_redeliverNotification_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RedeliverNotification(childComplexity, args["input"].(model.RedeliverNotificationInput)), true
 	case "Mutation.renameConversation":
 		if e.ComplexityRoot.Mutation.RenameConversation == nil {
 			break
@@ -5177,6 +5353,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeToken(childComplexity, args["input"].(model.RevokeTokenInput)), true
+	case "Mutation.rotateNotificationSecret":
+		if e.ComplexityRoot.Mutation.RotateNotificationSecret == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateNotificationSecret_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateNotificationSecret(childComplexity, args["input"].(model.RotateNotificationSecretInput)), true
 	case "Mutation.runTask":
 		if e.ComplexityRoot.Mutation.RunTask == nil {
 			break
@@ -5353,6 +5540,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SyncSource(childComplexity, args["input"].(model.SyncSourceInput)), true
+	case "Mutation.testNotificationEndpoint":
+		if e.ComplexityRoot.Mutation.TestNotificationEndpoint == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_testNotificationEndpoint_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.TestNotificationEndpoint(childComplexity, args["input"].(model.TestNotificationEndpointInput)), true
 	case "Mutation.translateRecord":
 		if e.ComplexityRoot.Mutation.TranslateRecord == nil {
 			break
@@ -5408,6 +5606,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UpdateConfiguration(childComplexity, args["input"].(model.UpdateConfigurationInput)), true
+	case "Mutation.updateNotificationEndpoint":
+		if e.ComplexityRoot.Mutation.UpdateNotificationEndpoint == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateNotificationEndpoint_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateNotificationEndpoint(childComplexity, args["input"].(model.UpdateNotificationEndpointInput)), true
 	case "Mutation.updateRecord":
 		if e.ComplexityRoot.Mutation.UpdateRecord == nil {
 			break
@@ -5590,6 +5799,210 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NoticeEvent.Sequence(childComplexity), true
+
+	case "NotificationAttempt.at":
+		if e.ComplexityRoot.NotificationAttempt.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationAttempt.At(childComplexity), true
+	case "NotificationAttempt.durationMs":
+		if e.ComplexityRoot.NotificationAttempt.DurationMs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationAttempt.DurationMs(childComplexity), true
+	case "NotificationAttempt.error":
+		if e.ComplexityRoot.NotificationAttempt.Error == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationAttempt.Error(childComplexity), true
+	case "NotificationAttempt.statusCode":
+		if e.ComplexityRoot.NotificationAttempt.StatusCode == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationAttempt.StatusCode(childComplexity), true
+
+	case "NotificationDelivery.attempts":
+		if e.ComplexityRoot.NotificationDelivery.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.Attempts(childComplexity), true
+	case "NotificationDelivery.body":
+		if e.ComplexityRoot.NotificationDelivery.Body == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.Body(childComplexity), true
+	case "NotificationDelivery.createdAt":
+		if e.ComplexityRoot.NotificationDelivery.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.CreatedAt(childComplexity), true
+	case "NotificationDelivery.deliveredAt":
+		if e.ComplexityRoot.NotificationDelivery.DeliveredAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.DeliveredAt(childComplexity), true
+	case "NotificationDelivery.event":
+		if e.ComplexityRoot.NotificationDelivery.Event == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.Event(childComplexity), true
+	case "NotificationDelivery.id":
+		if e.ComplexityRoot.NotificationDelivery.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.ID(childComplexity), true
+	case "NotificationDelivery.nextAttemptAt":
+		if e.ComplexityRoot.NotificationDelivery.NextAttemptAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.NextAttemptAt(childComplexity), true
+	case "NotificationDelivery.runId":
+		if e.ComplexityRoot.NotificationDelivery.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.RunID(childComplexity), true
+	case "NotificationDelivery.status":
+		if e.ComplexityRoot.NotificationDelivery.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDelivery.Status(childComplexity), true
+
+	case "NotificationDeliveryConnection.edges":
+		if e.ComplexityRoot.NotificationDeliveryConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDeliveryConnection.Edges(childComplexity), true
+	case "NotificationDeliveryConnection.nodes":
+		if e.ComplexityRoot.NotificationDeliveryConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDeliveryConnection.Nodes(childComplexity), true
+	case "NotificationDeliveryConnection.pageInfo":
+		if e.ComplexityRoot.NotificationDeliveryConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDeliveryConnection.PageInfo(childComplexity), true
+
+	case "NotificationDeliveryEdge.cursor":
+		if e.ComplexityRoot.NotificationDeliveryEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDeliveryEdge.Cursor(childComplexity), true
+	case "NotificationDeliveryEdge.node":
+		if e.ComplexityRoot.NotificationDeliveryEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationDeliveryEdge.Node(childComplexity), true
+
+	case "NotificationEndpoint.createdAt":
+		if e.ComplexityRoot.NotificationEndpoint.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.CreatedAt(childComplexity), true
+	case "NotificationEndpoint.deliveries":
+		if e.ComplexityRoot.NotificationEndpoint.Deliveries == nil {
+			break
+		}
+
+		args, err := ec.field_NotificationEndpoint_deliveries_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.Deliveries(childComplexity, args["status"].(*model.NotificationDeliveryStatus), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
+	case "NotificationEndpoint.description":
+		if e.ComplexityRoot.NotificationEndpoint.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.Description(childComplexity), true
+	case "NotificationEndpoint.disabledReason":
+		if e.ComplexityRoot.NotificationEndpoint.DisabledReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.DisabledReason(childComplexity), true
+	case "NotificationEndpoint.enabled":
+		if e.ComplexityRoot.NotificationEndpoint.Enabled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.Enabled(childComplexity), true
+	case "NotificationEndpoint.events":
+		if e.ComplexityRoot.NotificationEndpoint.Events == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.Events(childComplexity), true
+	case "NotificationEndpoint.id":
+		if e.ComplexityRoot.NotificationEndpoint.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.ID(childComplexity), true
+	case "NotificationEndpoint.url":
+		if e.ComplexityRoot.NotificationEndpoint.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.URL(childComplexity), true
+	case "NotificationEndpoint.updatedAt":
+		if e.ComplexityRoot.NotificationEndpoint.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpoint.UpdatedAt(childComplexity), true
+
+	case "NotificationEndpointConnection.edges":
+		if e.ComplexityRoot.NotificationEndpointConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpointConnection.Edges(childComplexity), true
+	case "NotificationEndpointConnection.nodes":
+		if e.ComplexityRoot.NotificationEndpointConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpointConnection.Nodes(childComplexity), true
+	case "NotificationEndpointConnection.pageInfo":
+		if e.ComplexityRoot.NotificationEndpointConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpointConnection.PageInfo(childComplexity), true
+
+	case "NotificationEndpointEdge.cursor":
+		if e.ComplexityRoot.NotificationEndpointEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpointEdge.Cursor(childComplexity), true
+	case "NotificationEndpointEdge.node":
+		if e.ComplexityRoot.NotificationEndpointEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NotificationEndpointEdge.Node(childComplexity), true
 
 	case "Obstacle.code":
 		if e.ComplexityRoot.Obstacle.Code == nil {
@@ -6340,6 +6753,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Nodes(childComplexity, args["ids"].([]string)), true
+	case "Query.notificationEndpoints":
+		if e.ComplexityRoot.Query.NotificationEndpoints == nil {
+			break
+		}
+
+		args, err := ec.field_Query_notificationEndpoints_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.NotificationEndpoints(childComplexity, args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
 	case "Query.openPoints":
 		if e.ComplexityRoot.Query.OpenPoints == nil {
 			break
@@ -6601,6 +7025,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RecordReference.Table(childComplexity), true
+
+	case "RedeliverNotificationPayload.clientMutationId":
+		if e.ComplexityRoot.RedeliverNotificationPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeliverNotificationPayload.ClientMutationID(childComplexity), true
+	case "RedeliverNotificationPayload.notificationDelivery":
+		if e.ComplexityRoot.RedeliverNotificationPayload.NotificationDelivery == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeliverNotificationPayload.NotificationDelivery(childComplexity), true
+	case "RedeliverNotificationPayload.refusal":
+		if e.ComplexityRoot.RedeliverNotificationPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeliverNotificationPayload.Refusal(childComplexity), true
 
 	case "RejectedMcpTool.name":
 		if e.ComplexityRoot.RejectedMcpTool.Name == nil {
@@ -6971,6 +7414,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RevokeTokenPayload.Token(childComplexity), true
+
+	case "RotateNotificationSecretPayload.clientMutationId":
+		if e.ComplexityRoot.RotateNotificationSecretPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateNotificationSecretPayload.ClientMutationID(childComplexity), true
+	case "RotateNotificationSecretPayload.notificationEndpoint":
+		if e.ComplexityRoot.RotateNotificationSecretPayload.NotificationEndpoint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateNotificationSecretPayload.NotificationEndpoint(childComplexity), true
+	case "RotateNotificationSecretPayload.refusal":
+		if e.ComplexityRoot.RotateNotificationSecretPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateNotificationSecretPayload.Refusal(childComplexity), true
+	case "RotateNotificationSecretPayload.secret":
+		if e.ComplexityRoot.RotateNotificationSecretPayload.Secret == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateNotificationSecretPayload.Secret(childComplexity), true
 
 	case "Run.answer":
 		if e.ComplexityRoot.Run.Answer == nil {
@@ -8915,6 +9383,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.TaskEdge.Node(childComplexity), true
 
+	case "TestNotificationEndpointPayload.clientMutationId":
+		if e.ComplexityRoot.TestNotificationEndpointPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TestNotificationEndpointPayload.ClientMutationID(childComplexity), true
+	case "TestNotificationEndpointPayload.notificationDelivery":
+		if e.ComplexityRoot.TestNotificationEndpointPayload.NotificationDelivery == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TestNotificationEndpointPayload.NotificationDelivery(childComplexity), true
+	case "TestNotificationEndpointPayload.refusal":
+		if e.ComplexityRoot.TestNotificationEndpointPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TestNotificationEndpointPayload.Refusal(childComplexity), true
+
 	case "TextDelta.offset":
 		if e.ComplexityRoot.TextDelta.Offset == nil {
 			break
@@ -9318,6 +9805,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.UpdateConfigurationPayload.Refusal(childComplexity), true
 
+	case "UpdateNotificationEndpointPayload.clientMutationId":
+		if e.ComplexityRoot.UpdateNotificationEndpointPayload.ClientMutationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateNotificationEndpointPayload.ClientMutationID(childComplexity), true
+	case "UpdateNotificationEndpointPayload.notificationEndpoint":
+		if e.ComplexityRoot.UpdateNotificationEndpointPayload.NotificationEndpoint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateNotificationEndpointPayload.NotificationEndpoint(childComplexity), true
+	case "UpdateNotificationEndpointPayload.refusal":
+		if e.ComplexityRoot.UpdateNotificationEndpointPayload.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateNotificationEndpointPayload.Refusal(childComplexity), true
+
 	case "UpdateRecordPayload.clientMutationId":
 		if e.ComplexityRoot.UpdateRecordPayload.ClientMutationID == nil {
 			break
@@ -9619,6 +10125,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("ConversationFilter", ec.unmarshalInputConversationFilter),
 			graphql.NewInputUnmarshaler("CopyRecordInput", ec.unmarshalInputCopyRecordInput),
 			graphql.NewInputUnmarshaler("CreateConfigurationInput", ec.unmarshalInputCreateConfigurationInput),
+			graphql.NewInputUnmarshaler("CreateNotificationEndpointInput", ec.unmarshalInputCreateNotificationEndpointInput),
 			graphql.NewInputUnmarshaler("CreateProviderInput", ec.unmarshalInputCreateProviderInput),
 			graphql.NewInputUnmarshaler("CreateRecordInput", ec.unmarshalInputCreateRecordInput),
 			graphql.NewInputUnmarshaler("CreateSkillInput", ec.unmarshalInputCreateSkillInput),
@@ -9632,6 +10139,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("DeleteBudgetInput", ec.unmarshalInputDeleteBudgetInput),
 			graphql.NewInputUnmarshaler("DeleteConversationInput", ec.unmarshalInputDeleteConversationInput),
 			graphql.NewInputUnmarshaler("DeleteMcpServerInput", ec.unmarshalInputDeleteMcpServerInput),
+			graphql.NewInputUnmarshaler("DeleteNotificationEndpointInput", ec.unmarshalInputDeleteNotificationEndpointInput),
 			graphql.NewInputUnmarshaler("DeleteRecordInput", ec.unmarshalInputDeleteRecordInput),
 			graphql.NewInputUnmarshaler("DeleteSourceInput", ec.unmarshalInputDeleteSourceInput),
 			graphql.NewInputUnmarshaler("DetachSkillInput", ec.unmarshalInputDetachSkillInput),
@@ -9653,6 +10161,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("OpenPointFilter", ec.unmarshalInputOpenPointFilter),
 			graphql.NewInputUnmarshaler("PublishRecordInput", ec.unmarshalInputPublishRecordInput),
 			graphql.NewInputUnmarshaler("RecordReferenceInput", ec.unmarshalInputRecordReferenceInput),
+			graphql.NewInputUnmarshaler("RedeliverNotificationInput", ec.unmarshalInputRedeliverNotificationInput),
 			graphql.NewInputUnmarshaler("RenameConversationInput", ec.unmarshalInputRenameConversationInput),
 			graphql.NewInputUnmarshaler("ReplaceFileReferenceInput", ec.unmarshalInputReplaceFileReferenceInput),
 			graphql.NewInputUnmarshaler("RestoreSkillRevisionInput", ec.unmarshalInputRestoreSkillRevisionInput),
@@ -9661,6 +10170,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RevokePermissionInput", ec.unmarshalInputRevokePermissionInput),
 			graphql.NewInputUnmarshaler("RevokeSkillVersionInput", ec.unmarshalInputRevokeSkillVersionInput),
 			graphql.NewInputUnmarshaler("RevokeTokenInput", ec.unmarshalInputRevokeTokenInput),
+			graphql.NewInputUnmarshaler("RotateNotificationSecretInput", ec.unmarshalInputRotateNotificationSecretInput),
 			graphql.NewInputUnmarshaler("RunFilter", ec.unmarshalInputRunFilter),
 			graphql.NewInputUnmarshaler("RunTaskInput", ec.unmarshalInputRunTaskInput),
 			graphql.NewInputUnmarshaler("SendMessageInput", ec.unmarshalInputSendMessageInput),
@@ -9679,11 +10189,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("StopTurnInput", ec.unmarshalInputStopTurnInput),
 			graphql.NewInputUnmarshaler("SubmitRunInputInput", ec.unmarshalInputSubmitRunInputInput),
 			graphql.NewInputUnmarshaler("SyncSourceInput", ec.unmarshalInputSyncSourceInput),
+			graphql.NewInputUnmarshaler("TestNotificationEndpointInput", ec.unmarshalInputTestNotificationEndpointInput),
 			graphql.NewInputUnmarshaler("TranslateRecordInput", ec.unmarshalInputTranslateRecordInput),
 			graphql.NewInputUnmarshaler("UnarchiveConversationInput", ec.unmarshalInputUnarchiveConversationInput),
 			graphql.NewInputUnmarshaler("UnmarkSnippetInput", ec.unmarshalInputUnmarkSnippetInput),
 			graphql.NewInputUnmarshaler("UpdateAttachmentInput", ec.unmarshalInputUpdateAttachmentInput),
 			graphql.NewInputUnmarshaler("UpdateConfigurationInput", ec.unmarshalInputUpdateConfigurationInput),
+			graphql.NewInputUnmarshaler("UpdateNotificationEndpointInput", ec.unmarshalInputUpdateNotificationEndpointInput),
 			graphql.NewInputUnmarshaler("UpdateRecordInput", ec.unmarshalInputUpdateRecordInput),
 			graphql.NewInputUnmarshaler("UpdateSettingInput", ec.unmarshalInputUpdateSettingInput),
 			graphql.NewInputUnmarshaler("UpdateSkillInput", ec.unmarshalInputUpdateSkillInput),
@@ -10285,6 +10797,8 @@ enum AuditEvent {
   BUDGET_SET
   """A budget was taken away."""
   BUDGET_DELETED
+  """An endpoint of notifications was made, changed, tested or taken away."""
+  NOTIFICATIONS_CHANGED
   """A run ended."""
   RUN_ENDED
   """A tool was kept from a run."""
@@ -12606,6 +13120,318 @@ enum Language {
   EN
   """German."""
   DE
+}
+`, BuiltIn: false},
+	{Name: "../schema/notifications.graphqls", Input: `extend type Query {
+  """The servers that are told of runs, oldest first. For administrators."""
+  notificationEndpoints(
+    """How many from the start, at most 100; 20 when neither first nor last is given."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): NotificationEndpointConnection!
+}
+
+extend type Mutation {
+  """Have a server told of runs. Its answer has the secret that signs what it is sent, this once. For administrators."""
+  createNotificationEndpoint(
+    """Which server, and of what."""
+    input: CreateNotificationEndpointInput!
+  ): CreateNotificationEndpointPayload
+  """Change where a server is, what it is told of, or whether it is told anything. For administrators."""
+  updateNotificationEndpoint(
+    """What to change."""
+    input: UpdateNotificationEndpointInput!
+  ): UpdateNotificationEndpointPayload
+  """Give an endpoint another secret, which its answer has this once; the old one signs nothing more. For administrators."""
+  rotateNotificationSecret(
+    """Which endpoint."""
+    input: RotateNotificationSecretInput!
+  ): RotateNotificationSecretPayload
+  """Take an endpoint away, with its deliveries. For administrators."""
+  deleteNotificationEndpoint(
+    """Which endpoint."""
+    input: DeleteNotificationEndpointInput!
+  ): DeleteNotificationEndpointPayload
+  """Send a ` + "`" + `ping` + "`" + ` to an endpoint. For administrators."""
+  testNotificationEndpoint(
+    """Which endpoint."""
+    input: TestNotificationEndpointInput!
+  ): TestNotificationEndpointPayload
+  """Send again what was delivered or given up. For administrators."""
+  redeliverNotification(
+    """Which delivery."""
+    input: RedeliverNotificationInput!
+  ): RedeliverNotificationPayload
+}
+
+"""What an endpoint is told of."""
+enum NotificationEvent {
+  """A run waits for an approval or an answer: ` + "`" + `run.waiting` + "`" + `."""
+  RUN_WAITING
+  """A person approved, denied or answered: ` + "`" + `run.decided` + "`" + `."""
+  RUN_DECIDED
+  """A run failed: ` + "`" + `run.failed` + "`" + `."""
+  RUN_FAILED
+  """Nobody answered a run in time: ` + "`" + `run.expired` + "`" + `."""
+  RUN_EXPIRED
+  """A test: ` + "`" + `ping` + "`" + `. It is never subscribed to."""
+  PING
+}
+
+"""How far a delivery is."""
+enum NotificationDeliveryStatus {
+  """It is tried, or waits for its next try."""
+  PENDING
+  """The server took it."""
+  DELIVERED
+  """It was tried for the last time, or the endpoint is switched off or gone."""
+  GIVEN_UP
+}
+
+"""A server that is told of runs."""
+type NotificationEndpoint implements Node {
+  """Its id."""
+  id: ID!
+  """Where it is told."""
+  url: String!
+  """For people."""
+  description: String!
+  """What it is told of."""
+  events: [NotificationEvent!]!
+  """Whether it is told anything."""
+  enabled: Boolean!
+  """Why this server stopped telling it; null when nobody or a person did."""
+  disabledReason: String
+  """When it was made."""
+  createdAt: DateTime!
+  """When it was changed last."""
+  updatedAt: DateTime!
+  """What it was told, newest first."""
+  deliveries(
+    """Only those that are this far."""
+    status: NotificationDeliveryStatus
+    """How many from the start, at most 100; 20 when neither first nor last is given."""
+    first: Int
+    """Only what follows this cursor."""
+    after: String
+    """How many from the end, at most 100."""
+    last: Int
+    """Only what precedes this cursor."""
+    before: String
+  ): NotificationDeliveryConnection!
+}
+
+"""One thing that one endpoint is told."""
+type NotificationDelivery implements Node {
+  """Its id."""
+  id: ID!
+  """Its event."""
+  event: NotificationEvent!
+  """The run; null for a test. It may be gone."""
+  runId: ID
+  """What is posted."""
+  body: String!
+  """How far it is."""
+  status: NotificationDeliveryStatus!
+  """The tries that ended, oldest first; at most the last 20."""
+  attempts: [NotificationAttempt!]!
+  """When it is tried next; null when it is over."""
+  nextAttemptAt: DateTime
+  """When the server took it; null until it has."""
+  deliveredAt: DateTime
+  """When it was made."""
+  createdAt: DateTime!
+}
+
+"""One try to deliver."""
+type NotificationAttempt {
+  """When it began."""
+  at: DateTime!
+  """The HTTP status; null when there was no answer."""
+  statusCode: Int
+  """Why there was none; null otherwise."""
+  error: String
+  """How long it took."""
+  durationMs: Int!
+}
+
+"""A page of endpoints."""
+type NotificationEndpointConnection {
+  """The endpoints with their cursors."""
+  edges: [NotificationEndpointEdge!]!
+  """The endpoints."""
+  nodes: [NotificationEndpoint!]!
+  """How to go on."""
+  pageInfo: PageInfo!
+}
+
+"""An endpoint in a page."""
+type NotificationEndpointEdge {
+  """Its cursor."""
+  cursor: String!
+  """The endpoint."""
+  node: NotificationEndpoint!
+}
+
+"""A page of deliveries."""
+type NotificationDeliveryConnection {
+  """The deliveries with their cursors."""
+  edges: [NotificationDeliveryEdge!]!
+  """The deliveries."""
+  nodes: [NotificationDelivery!]!
+  """How to go on."""
+  pageInfo: PageInfo!
+}
+
+"""A delivery in a page."""
+type NotificationDeliveryEdge {
+  """Its cursor."""
+  cursor: String!
+  """The delivery."""
+  node: NotificationDelivery!
+}
+
+"""What ` + "`" + `createNotificationEndpoint` + "`" + ` takes."""
+input CreateNotificationEndpointInput {
+  """Where to post: https, or http in a private network that ` + "`" + `notifyNetworks` + "`" + ` names."""
+  url: String!
+  """For people, at most 200 characters."""
+  description: String! = ""
+  """What to tell of."""
+  events: [NotificationEvent!]! = [RUN_WAITING, RUN_DECIDED, RUN_FAILED, RUN_EXPIRED]
+  """Whether it is told anything."""
+  enabled: Boolean! = true
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `createNotificationEndpoint` + "`" + ` answers."""
+type CreateNotificationEndpointPayload {
+  """The endpoint; null when it was refused."""
+  notificationEndpoint: NotificationEndpoint
+  """Signs what the endpoint is sent. It is shown this once: null when the mutation is repeated."""
+  secret: String
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `updateNotificationEndpoint` + "`" + ` takes."""
+input UpdateNotificationEndpointInput {
+  """Which endpoint."""
+  notificationEndpointId: ID!
+  """Where to post."""
+  url: String
+  """For people, at most 200 characters."""
+  description: String
+  """What to tell of."""
+  events: [NotificationEvent!]
+  """Whether it is told anything."""
+  enabled: Boolean
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `updateNotificationEndpoint` + "`" + ` answers."""
+type UpdateNotificationEndpointPayload {
+  """The endpoint; null when it was refused."""
+  notificationEndpoint: NotificationEndpoint
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `rotateNotificationSecret` + "`" + ` takes."""
+input RotateNotificationSecretInput {
+  """Which endpoint."""
+  notificationEndpointId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `rotateNotificationSecret` + "`" + ` answers."""
+type RotateNotificationSecretPayload {
+  """The endpoint; null when it was refused."""
+  notificationEndpoint: NotificationEndpoint
+  """Signs what the endpoint is sent. It is shown this once: null when the mutation is repeated."""
+  secret: String
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `deleteNotificationEndpoint` + "`" + ` takes."""
+input DeleteNotificationEndpointInput {
+  """Which endpoint."""
+  notificationEndpointId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `deleteNotificationEndpoint` + "`" + ` answers."""
+type DeleteNotificationEndpointPayload {
+  """The id that is gone; null when it was refused."""
+  deletedId: ID
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `testNotificationEndpoint` + "`" + ` takes."""
+input TestNotificationEndpointInput {
+  """Which endpoint."""
+  notificationEndpointId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `testNotificationEndpoint` + "`" + ` answers."""
+type TestNotificationEndpointPayload {
+  """The delivery; null when it was refused."""
+  notificationDelivery: NotificationDelivery
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `redeliverNotification` + "`" + ` takes."""
+input RedeliverNotificationInput {
+  """Which delivery."""
+  notificationDeliveryId: ID!
+  """One effect for one key, however often the mutation is sent; see ` + "`" + `Mutation` + "`" + `."""
+  idempotencyKey: String
+  """Echoed in the payload."""
+  clientMutationId: String
+}
+
+"""What ` + "`" + `redeliverNotification` + "`" + ` answers."""
+type RedeliverNotificationPayload {
+  """The delivery; null when it was refused."""
+  notificationDelivery: NotificationDelivery
+  """Why the rules refused it; null otherwise."""
+  refusal: Refusal
+  """As given in the input."""
+  clientMutationId: String
 }
 `, BuiltIn: false},
 	{Name: "../schema/providers.graphqls", Input: `extend type Query {
@@ -16339,6 +17165,20 @@ func (ec *executionContext) childFields_CreateConfigurationPayload(ctx context.C
 	return nil, fmt.Errorf("no field named %q was found under type CreateConfigurationPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateNotificationEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "notificationEndpoint":
+		return ec.fieldContext_CreateNotificationEndpointPayload_notificationEndpoint(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateNotificationEndpointPayload_secret(ctx, field)
+	case "refusal":
+		return ec.fieldContext_CreateNotificationEndpointPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_CreateNotificationEndpointPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateNotificationEndpointPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateProviderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "provider":
@@ -16495,6 +17335,18 @@ func (ec *executionContext) childFields_DeleteMcpServerPayload(ctx context.Conte
 		return ec.fieldContext_DeleteMcpServerPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DeleteMcpServerPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteNotificationEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deletedId":
+		return ec.fieldContext_DeleteNotificationEndpointPayload_deletedId(ctx, field)
+	case "refusal":
+		return ec.fieldContext_DeleteNotificationEndpointPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_DeleteNotificationEndpointPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteNotificationEndpointPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_DeleteRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -16905,6 +17757,112 @@ func (ec *executionContext) childFields_MoveSkillPayload(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type MoveSkillPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_NotificationAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_NotificationAttempt_at(ctx, field)
+	case "statusCode":
+		return ec.fieldContext_NotificationAttempt_statusCode(ctx, field)
+	case "error":
+		return ec.fieldContext_NotificationAttempt_error(ctx, field)
+	case "durationMs":
+		return ec.fieldContext_NotificationAttempt_durationMs(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationAttempt", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_NotificationDelivery_id(ctx, field)
+	case "event":
+		return ec.fieldContext_NotificationDelivery_event(ctx, field)
+	case "runId":
+		return ec.fieldContext_NotificationDelivery_runId(ctx, field)
+	case "body":
+		return ec.fieldContext_NotificationDelivery_body(ctx, field)
+	case "status":
+		return ec.fieldContext_NotificationDelivery_status(ctx, field)
+	case "attempts":
+		return ec.fieldContext_NotificationDelivery_attempts(ctx, field)
+	case "nextAttemptAt":
+		return ec.fieldContext_NotificationDelivery_nextAttemptAt(ctx, field)
+	case "deliveredAt":
+		return ec.fieldContext_NotificationDelivery_deliveredAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_NotificationDelivery_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationDelivery", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationDeliveryConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_NotificationDeliveryConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_NotificationDeliveryConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_NotificationDeliveryConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationDeliveryConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationDeliveryEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_NotificationDeliveryEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_NotificationDeliveryEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationDeliveryEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationEndpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_NotificationEndpoint_id(ctx, field)
+	case "url":
+		return ec.fieldContext_NotificationEndpoint_url(ctx, field)
+	case "description":
+		return ec.fieldContext_NotificationEndpoint_description(ctx, field)
+	case "events":
+		return ec.fieldContext_NotificationEndpoint_events(ctx, field)
+	case "enabled":
+		return ec.fieldContext_NotificationEndpoint_enabled(ctx, field)
+	case "disabledReason":
+		return ec.fieldContext_NotificationEndpoint_disabledReason(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_NotificationEndpoint_createdAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_NotificationEndpoint_updatedAt(ctx, field)
+	case "deliveries":
+		return ec.fieldContext_NotificationEndpoint_deliveries(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationEndpoint", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationEndpointConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_NotificationEndpointConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_NotificationEndpointConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_NotificationEndpointConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationEndpointConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_NotificationEndpointEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_NotificationEndpointEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_NotificationEndpointEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NotificationEndpointEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_Obstacle(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -17161,6 +18119,18 @@ func (ec *executionContext) childFields_RecordReference(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type RecordReference", field.Name)
 }
 
+func (ec *executionContext) childFields_RedeliverNotificationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "notificationDelivery":
+		return ec.fieldContext_RedeliverNotificationPayload_notificationDelivery(ctx, field)
+	case "refusal":
+		return ec.fieldContext_RedeliverNotificationPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_RedeliverNotificationPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RedeliverNotificationPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RejectedMcpTool(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -17373,6 +18343,20 @@ func (ec *executionContext) childFields_RevokeTokenPayload(ctx context.Context, 
 		return ec.fieldContext_RevokeTokenPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RevokeTokenPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RotateNotificationSecretPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "notificationEndpoint":
+		return ec.fieldContext_RotateNotificationSecretPayload_notificationEndpoint(ctx, field)
+	case "secret":
+		return ec.fieldContext_RotateNotificationSecretPayload_secret(ctx, field)
+	case "refusal":
+		return ec.fieldContext_RotateNotificationSecretPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_RotateNotificationSecretPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateNotificationSecretPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Run(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -18129,6 +19113,18 @@ func (ec *executionContext) childFields_TaskEdge(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type TaskEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_TestNotificationEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "notificationDelivery":
+		return ec.fieldContext_TestNotificationEndpointPayload_notificationDelivery(ctx, field)
+	case "refusal":
+		return ec.fieldContext_TestNotificationEndpointPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_TestNotificationEndpointPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TestNotificationEndpointPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_TextDelta(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "round":
@@ -18299,6 +19295,18 @@ func (ec *executionContext) childFields_UpdateConfigurationPayload(ctx context.C
 		return ec.fieldContext_UpdateConfigurationPayload_clientMutationId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateConfigurationPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateNotificationEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "notificationEndpoint":
+		return ec.fieldContext_UpdateNotificationEndpointPayload_notificationEndpoint(ctx, field)
+	case "refusal":
+		return ec.fieldContext_UpdateNotificationEndpointPayload_refusal(ctx, field)
+	case "clientMutationId":
+		return ec.fieldContext_UpdateNotificationEndpointPayload_clientMutationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateNotificationEndpointPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateRecordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -820,6 +820,34 @@ type CreateConfigurationPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
+// What `createNotificationEndpoint` takes.
+type CreateNotificationEndpointInput struct {
+	// Where to post: https, or http in a private network that `notifyNetworks` names.
+	URL string `json:"url"`
+	// For people, at most 200 characters.
+	Description string `json:"description"`
+	// What to tell of.
+	Events []NotificationEvent `json:"events"`
+	// Whether it is told anything.
+	Enabled bool `json:"enabled"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `createNotificationEndpoint` answers.
+type CreateNotificationEndpointPayload struct {
+	// The endpoint; null when it was refused.
+	NotificationEndpoint *NotificationEndpoint `json:"notificationEndpoint"`
+	// Signs what the endpoint is sent. It is shown this once: null when the mutation is repeated.
+	Secret *string `json:"secret"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A model endpoint to add.
 type CreateProviderInput struct {
 	// Its name for people.
@@ -1181,6 +1209,26 @@ type DeleteMcpServerPayload struct {
 	// The removed server's id; null when refused.
 	DeletedID *string `json:"deletedId"`
 	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `deleteNotificationEndpoint` takes.
+type DeleteNotificationEndpointInput struct {
+	// Which endpoint.
+	NotificationEndpointID string `json:"notificationEndpointId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `deleteNotificationEndpoint` answers.
+type DeleteNotificationEndpointPayload struct {
+	// The id that is gone; null when it was refused.
+	DeletedID *string `json:"deletedId"`
+	// Why the rules refused it; null otherwise.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -1982,6 +2030,101 @@ type NoticeEvent struct {
 
 func (NoticeEvent) IsRunEvent() {}
 
+// One try to deliver.
+type NotificationAttempt struct {
+	// When it began.
+	At time.Time `json:"at"`
+	// The HTTP status; null when there was no answer.
+	StatusCode *int `json:"statusCode"`
+	// Why there was none; null otherwise.
+	Error *string `json:"error"`
+	// How long it took.
+	DurationMs int `json:"durationMs"`
+}
+
+// One thing that one endpoint is told.
+type NotificationDelivery struct {
+	// Its id.
+	ID string `json:"id"`
+	// Its event.
+	Event NotificationEvent `json:"event"`
+	// The run; null for a test. It may be gone.
+	RunID *string `json:"runId"`
+	// What is posted.
+	Body string `json:"body"`
+	// How far it is.
+	Status NotificationDeliveryStatus `json:"status"`
+	// The tries that ended, oldest first; at most the last 20.
+	Attempts []*NotificationAttempt `json:"attempts"`
+	// When it is tried next; null when it is over.
+	NextAttemptAt *time.Time `json:"nextAttemptAt"`
+	// When the server took it; null until it has.
+	DeliveredAt *time.Time `json:"deliveredAt"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func (NotificationDelivery) IsNode() {}
+
+// A page of deliveries.
+type NotificationDeliveryConnection struct {
+	// The deliveries with their cursors.
+	Edges []*NotificationDeliveryEdge `json:"edges"`
+	// The deliveries.
+	Nodes []*NotificationDelivery `json:"nodes"`
+	// How to go on.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A delivery in a page.
+type NotificationDeliveryEdge struct {
+	// Its cursor.
+	Cursor string `json:"cursor"`
+	// The delivery.
+	Node *NotificationDelivery `json:"node"`
+}
+
+// A server that is told of runs.
+type NotificationEndpoint struct {
+	// Its id.
+	ID string `json:"id"`
+	// Where it is told.
+	URL string `json:"url"`
+	// For people.
+	Description string `json:"description"`
+	// What it is told of.
+	Events []NotificationEvent `json:"events"`
+	// Whether it is told anything.
+	Enabled bool `json:"enabled"`
+	// Why this server stopped telling it; null when nobody or a person did.
+	DisabledReason *string `json:"disabledReason"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it was changed last.
+	UpdatedAt time.Time `json:"updatedAt"`
+	RowID     uuid.UUID `json:"-"`
+}
+
+func (NotificationEndpoint) IsNode() {}
+
+// A page of endpoints.
+type NotificationEndpointConnection struct {
+	// The endpoints with their cursors.
+	Edges []*NotificationEndpointEdge `json:"edges"`
+	// The endpoints.
+	Nodes []*NotificationEndpoint `json:"nodes"`
+	// How to go on.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An endpoint in a page.
+type NotificationEndpointEdge struct {
+	// Its cursor.
+	Cursor string `json:"cursor"`
+	// The endpoint.
+	Node *NotificationEndpoint `json:"node"`
+}
+
 // Something that refuses an approval.
 type Obstacle struct {
 	// What it is, for programs.
@@ -2333,6 +2476,26 @@ type RecordReferenceInput struct {
 	ID string `json:"id"`
 }
 
+// What `redeliverNotification` takes.
+type RedeliverNotificationInput struct {
+	// Which delivery.
+	NotificationDeliveryID string `json:"notificationDeliveryId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `redeliverNotification` answers.
+type RedeliverNotificationPayload struct {
+	// The delivery; null when it was refused.
+	NotificationDelivery *NotificationDelivery `json:"notificationDelivery"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // A tool that a server has and that could not be imported.
 type RejectedMcpTool struct {
 	// As its server calls it.
@@ -2616,6 +2779,28 @@ type RevokeTokenPayload struct {
 	// The token; null when refused.
 	Token *Token `json:"token"`
 	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `rotateNotificationSecret` takes.
+type RotateNotificationSecretInput struct {
+	// Which endpoint.
+	NotificationEndpointID string `json:"notificationEndpointId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `rotateNotificationSecret` answers.
+type RotateNotificationSecretPayload struct {
+	// The endpoint; null when it was refused.
+	NotificationEndpoint *NotificationEndpoint `json:"notificationEndpoint"`
+	// Signs what the endpoint is sent. It is shown this once: null when the mutation is repeated.
+	Secret *string `json:"secret"`
+	// Why the rules refused it; null otherwise.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -3709,6 +3894,26 @@ type TaskEdge struct {
 	Node *Task `json:"node"`
 }
 
+// What `testNotificationEndpoint` takes.
+type TestNotificationEndpointInput struct {
+	// Which endpoint.
+	NotificationEndpointID string `json:"notificationEndpointId"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `testNotificationEndpoint` answers.
+type TestNotificationEndpointPayload struct {
+	// The delivery; null when it was refused.
+	NotificationDelivery *NotificationDelivery `json:"notificationDelivery"`
+	// Why the rules refused it; null otherwise.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
 // What a model wrote since the delta before.
 type TextDelta struct {
 	// The model round within the stretch, as in the run's steps.
@@ -3985,6 +4190,34 @@ type UpdateConfigurationPayload struct {
 	// The configuration; null when refused.
 	Configuration *Configuration `json:"configuration"`
 	// Why the rules refused it; null when they did not.
+	Refusal Refusal `json:"refusal"`
+	// As given in the input.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `updateNotificationEndpoint` takes.
+type UpdateNotificationEndpointInput struct {
+	// Which endpoint.
+	NotificationEndpointID string `json:"notificationEndpointId"`
+	// Where to post.
+	URL *string `json:"url"`
+	// For people, at most 200 characters.
+	Description *string `json:"description"`
+	// What to tell of.
+	Events []NotificationEvent `json:"events"`
+	// Whether it is told anything.
+	Enabled *bool `json:"enabled"`
+	// One effect for one key, however often the mutation is sent; see `Mutation`.
+	IdempotencyKey *string `json:"idempotencyKey"`
+	// Echoed in the payload.
+	ClientMutationID *string `json:"clientMutationId"`
+}
+
+// What `updateNotificationEndpoint` answers.
+type UpdateNotificationEndpointPayload struct {
+	// The endpoint; null when it was refused.
+	NotificationEndpoint *NotificationEndpoint `json:"notificationEndpoint"`
+	// Why the rules refused it; null otherwise.
 	Refusal Refusal `json:"refusal"`
 	// As given in the input.
 	ClientMutationID *string `json:"clientMutationId"`
@@ -4290,6 +4523,8 @@ const (
 	AuditEventBudgetSet AuditEvent = "BUDGET_SET"
 	// A budget was taken away.
 	AuditEventBudgetDeleted AuditEvent = "BUDGET_DELETED"
+	// An endpoint of notifications was made, changed, tested or taken away.
+	AuditEventNotificationsChanged AuditEvent = "NOTIFICATIONS_CHANGED"
 	// A run ended.
 	AuditEventRunEnded AuditEvent = "RUN_ENDED"
 	// A tool was kept from a run.
@@ -4375,6 +4610,7 @@ var AllAuditEvent = []AuditEvent{
 	AuditEventProposalEdited,
 	AuditEventBudgetSet,
 	AuditEventBudgetDeleted,
+	AuditEventNotificationsChanged,
 	AuditEventRunEnded,
 	AuditEventToolDenied,
 	AuditEventWriteExecuted,
@@ -4407,7 +4643,7 @@ var AllAuditEvent = []AuditEvent{
 
 func (e AuditEvent) IsValid() bool {
 	switch e {
-	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventProposalEdited, AuditEventBudgetSet, AuditEventBudgetDeleted, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved, AuditEventMcpServerImported, AuditEventMcpServerDeleted, AuditEventMcpToolReviewed, AuditEventMcpToolReviewRefused, AuditEventMcpToolChanged:
+	case AuditEventIngestCreated, AuditEventIngestUpdated, AuditEventIngestDisabledOnChange, AuditEventOrphaned, AuditEventFingerprintRejected, AuditEventSkillEnabled, AuditEventSkillDisabled, AuditEventSkillAttached, AuditEventSkillDetached, AuditEventSkillMoved, AuditEventVersionApproved, AuditEventVersionApprovalRefused, AuditEventVersionRevoked, AuditEventIntegrityFailed, AuditEventSourceCreated, AuditEventSourceUpdated, AuditEventSourceDeleted, AuditEventSourceTrustChanged, AuditEventSourceSynced, AuditEventRunStarted, AuditEventRunRefused, AuditEventRunDecided, AuditEventRunDecisionRefused, AuditEventProposalEdited, AuditEventBudgetSet, AuditEventBudgetDeleted, AuditEventNotificationsChanged, AuditEventRunEnded, AuditEventToolDenied, AuditEventWriteExecuted, AuditEventUnapprovedWrite, AuditEventTokenCreated, AuditEventTokenRevoked, AuditEventGrantChanged, AuditEventSettingChanged, AuditEventSnippetMarked, AuditEventSnippetMarkRefused, AuditEventProcessEnded, AuditEventInjectionBlocked, AuditEventAdoptionFailed, AuditEventUserCreated, AuditEventProviderCreated, AuditEventProviderUpdated, AuditEventConfigurationCreated, AuditEventConfigurationUpdated, AuditEventToolSwitched, AuditEventAttachmentUpdated, AuditEventContentChanged, AuditEventRunRequeued, AuditEventRunsRemoved, AuditEventMcpServerImported, AuditEventMcpServerDeleted, AuditEventMcpToolReviewed, AuditEventMcpToolReviewRefused, AuditEventMcpToolChanged:
 		return true
 	}
 	return false
@@ -5210,6 +5446,106 @@ func (e *MessageRole) UnmarshalGQL(v any) error {
 }
 
 func (e MessageRole) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// How far a delivery is.
+type NotificationDeliveryStatus string
+
+const (
+	// It is tried, or waits for its next try.
+	NotificationDeliveryStatusPending NotificationDeliveryStatus = "PENDING"
+	// The server took it.
+	NotificationDeliveryStatusDelivered NotificationDeliveryStatus = "DELIVERED"
+	// It was tried for the last time, or the endpoint is switched off or gone.
+	NotificationDeliveryStatusGivenUp NotificationDeliveryStatus = "GIVEN_UP"
+)
+
+var AllNotificationDeliveryStatus = []NotificationDeliveryStatus{
+	NotificationDeliveryStatusPending,
+	NotificationDeliveryStatusDelivered,
+	NotificationDeliveryStatusGivenUp,
+}
+
+func (e NotificationDeliveryStatus) IsValid() bool {
+	switch e {
+	case NotificationDeliveryStatusPending, NotificationDeliveryStatusDelivered, NotificationDeliveryStatusGivenUp:
+		return true
+	}
+	return false
+}
+
+func (e NotificationDeliveryStatus) String() string {
+	return string(e)
+}
+
+func (e *NotificationDeliveryStatus) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = NotificationDeliveryStatus(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid NotificationDeliveryStatus", str)
+	}
+	return nil
+}
+
+func (e NotificationDeliveryStatus) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+// What an endpoint is told of.
+type NotificationEvent string
+
+const (
+	// A run waits for an approval or an answer: `run.waiting`.
+	NotificationEventRunWaiting NotificationEvent = "RUN_WAITING"
+	// A person approved, denied or answered: `run.decided`.
+	NotificationEventRunDecided NotificationEvent = "RUN_DECIDED"
+	// A run failed: `run.failed`.
+	NotificationEventRunFailed NotificationEvent = "RUN_FAILED"
+	// Nobody answered a run in time: `run.expired`.
+	NotificationEventRunExpired NotificationEvent = "RUN_EXPIRED"
+	// A test: `ping`. It is never subscribed to.
+	NotificationEventPing NotificationEvent = "PING"
+)
+
+var AllNotificationEvent = []NotificationEvent{
+	NotificationEventRunWaiting,
+	NotificationEventRunDecided,
+	NotificationEventRunFailed,
+	NotificationEventRunExpired,
+	NotificationEventPing,
+}
+
+func (e NotificationEvent) IsValid() bool {
+	switch e {
+	case NotificationEventRunWaiting, NotificationEventRunDecided, NotificationEventRunFailed, NotificationEventRunExpired, NotificationEventPing:
+		return true
+	}
+	return false
+}
+
+func (e NotificationEvent) String() string {
+	return string(e)
+}
+
+func (e *NotificationEvent) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = NotificationEvent(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid NotificationEvent", str)
+	}
+	return nil
+}
+
+func (e NotificationEvent) MarshalGQL(w io.Writer) {
 	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
 }
 

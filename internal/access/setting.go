@@ -58,6 +58,7 @@ const (
 	runDays               = "retention.runDays"
 	conversationDays      = "retention.conversationDays"
 	archivedDays          = "retention.archivedConversationDays"
+	notificationDays      = "retention.notificationDays"
 	waitingRunDays        = "retention.waitingRunDays"
 	drainTimeout          = "server.drainTimeout"
 	runWait               = "server.runWait"
@@ -114,6 +115,10 @@ var catalogue = []Setting{
 	{
 		Name: conversationDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
 		Description: "How long nothing happens in a conversation at rest before it is archived; 0 never archives. Pinned ones stay.",
+	},
+	{
+		Name: notificationDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
+		Description: "How long a notification that was delivered or given up stays in the log of its endpoint; 0 keeps it for ever.",
 	},
 	{
 		Name: runDays, Kind: IntegerSetting, Default: "30", Min: 0, Max: 36500, Unit: "days",
@@ -273,6 +278,7 @@ func (l layers) values() Values {
 		ConversationDays:      l.integer(conversationDays),
 		ArchivedDays:          l.integer(archivedDays),
 		WaitingRunDays:        l.integer(waitingRunDays),
+		NotificationDays:      l.integer(notificationDays),
 		AuditDays:             l.integer(auditDays),
 	}
 }

@@ -39,7 +39,8 @@ type Values struct {
 	ConversationDays      int    // of rest before a conversation is archived; 0 never archives
 	ArchivedDays          int    // before an archived conversation is deleted; 0 never deletes
 	WaitingRunDays        int    // since a run began to wait; 0 lets runs wait for ever
-	AuditDays             int    // 0 keeps audit entries for ever
+	NotificationDays      int
+	AuditDays             int // 0 keeps audit entries for ever
 }
 
 // Values reads the settings in force.

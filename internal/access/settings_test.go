@@ -36,7 +36,7 @@ func TestSettingsAsRead(t *testing.T) {
 		want := access.Values{
 			MinTrustLevel: skill.Untrusted, InstructionTrustLevel: skill.Verified, SkillMaxBytes: 24000, CatalogueMaxBytes: 8000, DefaultMaxIterations: 5,
 			MaxIterations: 20, Lease: 900 * time.Second, RunWait: 50 * time.Second, DrainTimeout: 10 * time.Second, SyncMaxFiles: 500, SyncMax: 120 * time.Second,
-			Privacy: run.PrivacyMetadata, Guardrails: "[]", ApprovalTools: "none", RunDays: 30, ConversationDays: 30, ArchivedDays: 90, WaitingRunDays: 30,
+			Privacy: run.PrivacyMetadata, Guardrails: "[]", ApprovalTools: "none", RunDays: 30, ConversationDays: 30, ArchivedDays: 90, WaitingRunDays: 30, NotificationDays: 30,
 		}
 		if got := read(t, nil, nil); got != want {
 			t.Fatalf("%+v", got)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/change"
+	"github.com/countersign/countersign/internal/notify"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 )
@@ -34,7 +35,7 @@ func (a *Agent) apply(ctx context.Context, began run.Privacy, c change.Change) (
 	if c.Events, err = a.kept(ctx, began, c.Events); err != nil {
 		return out, err
 	}
-	return change.One(ctx, a.Store, c)
+	return change.One(ctx, a.Store, notify.Announce(c, a.World.NewID))
 }
 
 // withWords is an event with what was said in it, if anything was.

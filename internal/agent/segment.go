@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/guard"
 	"github.com/countersign/countersign/internal/library"
+	"github.com/countersign/countersign/internal/notify"
 	"github.com/countersign/countersign/internal/prompt"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
@@ -108,7 +109,7 @@ func (s *segment) guardedAt(ctx context.Context, live run.Privacy, set []change.
 		Set: set,
 	})
 	rest.Events = s.agent.keptAt(run.Stricter(s.run.Privacy, live), rest.Events)
-	out, err := change.One(ctx, s.agent.Store, rest)
+	out, err := change.One(ctx, s.agent.Store, notify.Announce(rest, s.agent.World.NewID))
 	if err != nil {
 		return err
 	}

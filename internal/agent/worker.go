@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
+	"github.com/countersign/countersign/internal/notify"
 	"github.com/countersign/countersign/internal/run"
 	"github.com/countersign/countersign/internal/tool"
 )
@@ -115,7 +116,7 @@ func (a *Agent) claim(ctx context.Context, id uuid.UUID, t run.Transition, owner
 		Set: append(set, runStatus.To(t.To), runLeaseOwner.To(owner), runLeaseUntil.To(until)),
 	})
 	rest.Run = id
-	out, err := change.One(ctx, a.Store, rest)
+	out, err := change.One(ctx, a.Store, notify.Announce(rest, a.World.NewID))
 	return out.Applied, err
 }
 

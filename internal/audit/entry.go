@@ -65,6 +65,7 @@ const (
 	SourceSynced           Event = "SOURCE_SYNCED"
 	ContentChanged         Event = "CONTENT_CHANGED"
 	RunsRemoved            Event = "RUNS_REMOVED"
+	NotificationsChanged   Event = "NOTIFICATIONS_CHANGED"
 	BudgetSet              Event = "BUDGET_SET"
 	BudgetDeleted          Event = "BUDGET_DELETED"
 	MCPServerImported      Event = "MCP_SERVER_IMPORTED"

@@ -78,6 +78,8 @@ const (
 	QueueTopic Topic = "queue" // there is a run to pick up
 	StepsTopic Topic = "steps" // some run has new events
 	ChatsTopic Topic = "chats" // some conversation has new entries
+	// NotifyTopic rings when there is something to tell other servers.
+	NotifyTopic Topic = "notify"
 )
 
 // RunTopic rings when a run has new events or another status.

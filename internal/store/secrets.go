@@ -36,6 +36,13 @@ func (s *Store) Secrets(ctx context.Context) ([]string, error) {
 	for _, row := range tokens {
 		add(place{source.Table, source.FieldAccessToken, row.ID.String()}, row.AccessToken)
 	}
+	endpoints, err := s.client.NotificationEndpoint.Query().All(ctx)
+	if err != nil {
+		return nil, reading(ctx, err, "notification endpoint")
+	}
+	for _, row := range endpoints {
+		add(place{"notification_endpoints", "secret", row.ID.String()}, row.Secret)
+	}
 	far, err := s.farSecrets(ctx)
 	return append(out, far...), err
 }

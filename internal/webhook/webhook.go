@@ -1,6 +1,7 @@
-// Package webhook tells other servers of writes to the content: a hook of the content
-// room that posts a signed note, at the time of the write and once. It implements
-// content.Hook, holds nothing but its configuration and is safe for concurrent use.
+// Package webhook posts to other servers. Hook tells them of writes to the content, at
+// the time of the write and once; Sender posts the notifications of runs, which come again
+// until they are taken. Both implement a port of their room (content.Hook, notify.Sender),
+// hold nothing but their configuration and are safe for concurrent use.
 package webhook
 
 import (
@@ -13,19 +14,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/internal/content"
-	"github.com/countersign/countersign/internal/network"
 )
 
 // Target is a server to tell.
@@ -54,38 +50,13 @@ var _ content.Hook = (*Hook)(nil)
 
 // New makes a hook, or says what is wrong with its target.
 func New(target Target, now func() time.Time) (*Hook, error) {
-	to, err := url.Parse(target.URL)
-	if err != nil || to.Host == "" || to.User != nil || to.Scheme != "https" && to.Scheme != "http" {
-		return nil, errors.New("a hook's url must be a plain http or https URL")
-	}
-	if to.Scheme == "http" && len(target.Networks) == 0 {
-		return nil, errors.New("a hook's url must be https unless it lies in a network of its own")
+	if err := plain(target.URL, target.Networks); err != nil {
+		return nil, fmt.Errorf("a hook's %w", err)
 	}
 	if len(target.Secret) < 16 {
 		return nil, errors.New("a hook's secret must have at least 16 characters")
 	}
-	h := &Hook{target: target, now: now}
-	dialer := net.Dialer{Timeout: Timeout, Control: func(_, resolved string, _ syscall.RawConn) error { return h.permit(resolved) }}
-	h.client = &http.Client{
-		Timeout:       Timeout,
-		Transport:     &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return h, nil
-}
-
-// permit refuses, at the moment of dialling, an address that is neither public nor in
-// the target's networks: a name may resolve to another one each time.
-func (h *Hook) permit(resolved string) error {
-	to, err := netip.ParseAddrPort(resolved)
-	if err != nil {
-		return fmt.Errorf("the address of a hook cannot be read: %w", err)
-	}
-	address := to.Addr().Unmap().WithZone("")
-	if network.Public(address) || slices.ContainsFunc(h.target.Networks, func(named netip.Prefix) bool { return named.Contains(address) }) {
-		return nil
-	}
-	return errors.New("the hook's server has an address that is not public")
+	return &Hook{target: target, now: now, client: client(target.Networks, Timeout)}, nil
 }
 
 // note is what a server is told: names and ids, no content.

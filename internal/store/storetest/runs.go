@@ -79,7 +79,11 @@ func runs(t *testing.T, s *store.Store) {
 		r.Insert("mcp_servers", V("name", "far"), V("transport", "stdio"), V("data_class", "editor_content"), V("created_at", now), V("imported_at", now),
 			Sealed("env", `{"WEATHER_TOKEN":"q7Zk29sLmX0pTe4v","HOME":"/var/lib/weather","DEBUG":"true"}`),
 			Sealed("headers", `{"Authorization":"Bearer 8fJd2kLq","Accept":"json"}`))
+		r.Insert("notification_endpoints", V("url", "https://hooks.example"), V("events", "[]"), Sealed("secret", "whsec_far"), V("created_at", now), V("updated_at", now))
 		got, err = s.Secrets(t.Context())
+		if err != nil || !slices.Contains(got, "whsec_far") {
+			t.Errorf("%q, %v", got, err)
+		}
 		if err != nil || !slices.Contains(got, "q7Zk29sLmX0pTe4v") || !slices.Contains(got, "8fJd2kLq") ||
 			slices.ContainsFunc(got, func(s string) bool { return s == "true" || s == "/var/lib/weather" || s == "json" }) {
 			t.Errorf("%q, %v", got, err)
