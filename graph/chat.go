@@ -75,7 +75,7 @@ func answerEntry(e chat.Entry) model.ConversationEntry {
 func cardEntry(e chat.Entry) model.ConversationEntry {
 	return &model.CardEntry{
 		Sequence: e.Sequence, Kind: conversationKinds.out(e.Kind), Status: conversationStatuses.out(e.Status), RunID: runKind.maybe(e.RunID), At: e.At,
-		TurnDigest: e.Data.Turn, IsProcess: e.Data.Process, Tool: e.Data.Tool, Target: toTarget(e.Data.Target), Edited: e.Data.Edited,
+		Conversation: e.ConversationID, TurnDigest: e.Data.Turn, IsProcess: e.Data.Process, Tool: e.Data.Tool, Target: toTarget(e.Data.Target), Edited: e.Data.Edited,
 	}
 }
 
@@ -216,4 +216,38 @@ func (r *Resolver) inboxUpdate(ctx context.Context) func(agent.InboxChange) *mod
 		}
 		return out
 	}
+}
+
+// cardNow is what an entry's card shows while it is what the conversation waits with.
+func (r *Resolver) cardNow(ctx context.Context, e *model.CardEntry) (*agent.Card, error) {
+	now, err := r.Chat.View(ctx, caller(ctx), e.Conversation)
+	if hidden(err) || err == nil && (now.Card == nil || now.Card.Turn != e.TurnDigest) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return shownCard(r.Chat.Card(ctx, caller(ctx), now))
+}
+
+// shownCard is a card, or none where it went on meanwhile or is only for the operator.
+func shownCard(card *agent.Card, err error) (*agent.Card, error) {
+	if refusal, other := asData(err); refusal != nil || hidden(other) {
+		return nil, nil
+	}
+	return card, err
+}
+
+func decisionOf(card *agent.Card, err error) (*model.PendingDecision, error) {
+	if err != nil || card == nil || card.Input != nil {
+		return nil, err
+	}
+	return toPendingDecision(card), nil
+}
+
+func inputOf(card *agent.Card, err error) (*model.PendingInput, error) {
+	if err != nil || card == nil || card.Input == nil {
+		return nil, err
+	}
+	return &model.PendingInput{TurnDigest: card.TurnDigest, Tool: card.Input.Tool, Schema: card.Input.Schema, ExpiresAt: card.ExpiresAt}, nil
 }

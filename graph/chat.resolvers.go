@@ -14,6 +14,14 @@ import (
 	"github.com/countersign/countersign/internal/wording"
 )
 
+func (r *cardEntryResolver) PendingDecision(ctx context.Context, obj *model.CardEntry) (*model.PendingDecision, error) {
+	return decisionOf(r.cardNow(ctx, obj))
+}
+
+func (r *cardEntryResolver) PendingInput(ctx context.Context, obj *model.CardEntry) (*model.PendingInput, error) {
+	return inputOf(r.cardNow(ctx, obj))
+}
+
 func (r *conversationResolver) Configuration(ctx context.Context, obj *model.Conversation) (*model.Configuration, error) {
 	return pointed(ctx, r.load(ctx).configurations, obj.Domain.ConfigurationID, toConfiguration)
 }
@@ -27,25 +35,11 @@ func (r *conversationResolver) Skill(ctx context.Context, obj *model.Conversatio
 }
 
 func (r *conversationResolver) PendingDecision(ctx context.Context, obj *model.Conversation) (*model.PendingDecision, error) {
-	card, err := r.Chat.Card(ctx, caller(ctx), obj.Domain)
-	if refusal, other := asData(err); refusal != nil || hidden(other) {
-		return nil, nil // it went on meanwhile, or is only for the operator
-	}
-	if err != nil || card == nil || card.Input != nil {
-		return nil, err
-	}
-	return toPendingDecision(card), nil
+	return decisionOf(shownCard(r.Chat.Card(ctx, caller(ctx), obj.Domain)))
 }
 
 func (r *conversationResolver) PendingInput(ctx context.Context, obj *model.Conversation) (*model.PendingInput, error) {
-	card, err := r.Chat.Card(ctx, caller(ctx), obj.Domain)
-	if refusal, other := asData(err); refusal != nil || hidden(other) {
-		return nil, nil // it went on meanwhile, or is only for the operator
-	}
-	if err != nil || card == nil || card.Input == nil {
-		return nil, err
-	}
-	return &model.PendingInput{TurnDigest: card.TurnDigest, Tool: card.Input.Tool, Schema: card.Input.Schema, ExpiresAt: card.ExpiresAt}, nil
+	return inputOf(shownCard(r.Chat.Card(ctx, caller(ctx), obj.Domain)))
 }
 
 func (r *conversationResolver) Entries(ctx context.Context, obj *model.Conversation, first *int, after *string, afterSequence *int) (*model.ConversationEntryConnection, error) {
@@ -348,6 +342,8 @@ func (r *subscriptionResolver) InboxUpdates(ctx context.Context) (<-chan *model.
 	return stream(ctx, r.Agent.FollowInbox(ctx, caller(ctx)), r.inboxUpdate(ctx)), nil
 }
 
+func (r *Resolver) CardEntry() generated.CardEntryResolver { return &cardEntryResolver{r} }
+
 func (r *Resolver) Conversation() generated.ConversationResolver { return &conversationResolver{r} }
 
 func (r *Resolver) NoticeEntry() generated.NoticeEntryResolver { return &noticeEntryResolver{r} }
@@ -357,6 +353,7 @@ func (r *Resolver) OpenPoint() generated.OpenPointResolver { return &openPointRe
 func (r *Resolver) OutcomeEntry() generated.OutcomeEntryResolver { return &outcomeEntryResolver{r} }
 
 type (
+	cardEntryResolver    struct{ *Resolver }
 	conversationResolver struct{ *Resolver }
 	noticeEntryResolver  struct{ *Resolver }
 	openPointResolver    struct{ *Resolver }

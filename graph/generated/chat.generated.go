@@ -19,6 +19,10 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
+type CardEntryResolver interface {
+	PendingDecision(ctx context.Context, obj *model.CardEntry) (*model.PendingDecision, error)
+	PendingInput(ctx context.Context, obj *model.CardEntry) (*model.PendingInput, error)
+}
 type ConversationResolver interface {
 	Configuration(ctx context.Context, obj *model.Conversation) (*model.Configuration, error)
 
@@ -702,6 +706,70 @@ func (ec *executionContext) fieldContext_CardEntry_target(_ context.Context, fie
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_CallTarget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CardEntry_pendingDecision(ctx context.Context, field graphql.CollectedField, obj *model.CardEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CardEntry_pendingDecision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.CardEntry().PendingDecision(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PendingDecision) graphql.Marshaler {
+			return ec.marshalOPendingDecision2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPendingDecision(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CardEntry_pendingDecision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CardEntry",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PendingDecision(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CardEntry_pendingInput(ctx context.Context, field graphql.CollectedField, obj *model.CardEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CardEntry_pendingInput(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.CardEntry().PendingInput(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PendingInput) graphql.Marshaler {
+			return ec.marshalOPendingInput2ᚖgithubᚗcomᚋcountersignᚋcountersignᚋgraphᚋmodelᚐPendingInput(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CardEntry_pendingInput(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CardEntry",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PendingInput(ctx, field)
 		},
 	}
 	return fc, nil
@@ -5763,52 +5831,64 @@ func (ec *executionContext) _CardEntry(ctx context.Context, sel ast.SelectionSet
 		case "sequence":
 			out.Values[i] = ec._CardEntry_sequence(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "kind":
 			out.Values[i] = ec._CardEntry_kind(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "status":
 			out.Values[i] = ec._CardEntry_status(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "runId":
 			out.Values[i] = ec._CardEntry_runId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "at":
 			out.Values[i] = ec._CardEntry_at(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "turnDigest":
 			out.Values[i] = ec._CardEntry_turnDigest(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "isProcess":
 			out.Values[i] = ec._CardEntry_isProcess(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "tool":
 			out.Values[i] = ec._CardEntry_tool(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "target":
 			out.Values[i] = ec._CardEntry_target(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "pendingDecision":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._CardEntry_pendingDecision(ctx, field, obj)
+				})
+		case "pendingInput":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._CardEntry_pendingInput(ctx, field, obj)
+				})
 		case "edited":
 			out.Values[i] = ec._CardEntry_edited(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))

@@ -27,6 +27,7 @@ type ResolverRoot interface {
 	Approval() ApprovalResolver
 	AuditEntry() AuditEntryResolver
 	Budget() BudgetResolver
+	CardEntry() CardEntryResolver
 	Configuration() ConfigurationResolver
 	Conversation() ConversationResolver
 	McpServer() McpServerResolver
@@ -294,16 +295,18 @@ type ComplexityRoot struct {
 	}
 
 	CardEntry struct {
-		At         func(childComplexity int) int
-		Edited     func(childComplexity int) int
-		IsProcess  func(childComplexity int) int
-		Kind       func(childComplexity int) int
-		RunID      func(childComplexity int) int
-		Sequence   func(childComplexity int) int
-		Status     func(childComplexity int) int
-		Target     func(childComplexity int) int
-		Tool       func(childComplexity int) int
-		TurnDigest func(childComplexity int) int
+		At              func(childComplexity int) int
+		Edited          func(childComplexity int) int
+		IsProcess       func(childComplexity int) int
+		Kind            func(childComplexity int) int
+		PendingDecision func(childComplexity int) int
+		PendingInput    func(childComplexity int) int
+		RunID           func(childComplexity int) int
+		Sequence        func(childComplexity int) int
+		Status          func(childComplexity int) int
+		Target          func(childComplexity int) int
+		Tool            func(childComplexity int) int
+		TurnDigest      func(childComplexity int) int
 	}
 
 	CatalogueEntry struct {
@@ -2934,6 +2937,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.CardEntry.Kind(childComplexity), true
+	case "CardEntry.pendingDecision":
+		if e.ComplexityRoot.CardEntry.PendingDecision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.PendingDecision(childComplexity), true
+	case "CardEntry.pendingInput":
+		if e.ComplexityRoot.CardEntry.PendingInput == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CardEntry.PendingInput(childComplexity), true
 	case "CardEntry.runId":
 		if e.ComplexityRoot.CardEntry.RunID == nil {
 			break
@@ -11384,7 +11399,7 @@ type AnswerEntry implements ConversationEntry {
   truncated: Boolean!
 }
 
-"""A card or a question waits. ` + "`" + `pendingDecision` + "`" + ` and ` + "`" + `pendingInput` + "`" + ` of the conversation show it while it does."""
+"""A card or a question waits."""
 type CardEntry implements ConversationEntry {
   """Its place in the log, from 0, without gaps."""
   sequence: Int!
@@ -11404,6 +11419,10 @@ type CardEntry implements ConversationEntry {
   tool: String!
   """The record that it is about; null when it makes one, and for a question."""
   target: CallTarget
+  """The card, with its preview and the answers it offers, as long as it is what waits; null once it is over, and for a question."""
+  pendingDecision: PendingDecision
+  """The question, as long as it is what waits; null once it is over, and for a card."""
+  pendingInput: PendingInput
   """Whether a person changed it since the model proposed it."""
   edited: Boolean!
 }

@@ -558,7 +558,7 @@ type CancelSyncPayload struct {
 	ClientMutationID *string `json:"clientMutationId"`
 }
 
-// A card or a question waits. `pendingDecision` and `pendingInput` of the conversation show it while it does.
+// A card or a question waits.
 type CardEntry struct {
 	// Its place in the log, from 0, without gaps.
 	Sequence int `json:"sequence"`
@@ -579,7 +579,8 @@ type CardEntry struct {
 	// The record that it is about; null when it makes one, and for a question.
 	Target *CallTarget `json:"target"`
 	// Whether a person changed it since the model proposed it.
-	Edited bool `json:"edited"`
+	Edited       bool      `json:"edited"`
+	Conversation uuid.UUID `json:"-"`
 }
 
 func (CardEntry) IsConversationEntry() {}
