@@ -60,10 +60,6 @@ type Spent struct {
 	Cost         int64 // millionths
 }
 
-func (s Spent) plus(o Spent) Spent {
-	return Spent{s.Requests + o.Requests, s.InputTokens + o.InputTokens, s.OutputTokens + o.OutputTokens, s.Cost + o.Cost}
-}
-
 // Exhausts reports whether a budget allows no further model call.
 func (b Budget) Exhausts(s Spent) bool {
 	return b.Requests > 0 && s.Requests >= b.Requests || b.Tokens > 0 && s.InputTokens+s.OutputTokens >= b.Tokens || b.Cost > 0 && s.Cost >= b.Cost
