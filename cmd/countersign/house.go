@@ -140,11 +140,8 @@ func (h *house) furnish() error {
 func (h *house) notifier() *notify.Room {
 	return &notify.Room{
 		Store: h.store, Sender: webhook.NewSender(h.config.NotifyNetworks), World: h.world, Bell: h.bell, Log: h.log,
-		Names: notify.Names{Run: graph.RunID, User: graph.UserID, Configuration: graph.ConfigurationID, Conversation: graph.ConversationID, Delivery: graph.DeliveryID},
-		KeepDays: func(ctx context.Context) (int, error) {
-			values, err := h.access.Values(ctx)
-			return values.NotificationDays, err
-		},
+		Names:    notify.Names{Run: graph.RunID, User: graph.UserID, Configuration: graph.ConfigurationID, Conversation: graph.ConversationID, Delivery: graph.DeliveryID},
+		Settings: h.access, Meter: newPostMeter(h.counted, h.store.Untold),
 	}
 }
 

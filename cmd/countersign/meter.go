@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
+	"math"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/notify"
 )
 
 // meter counts what models are asked, for /metrics. Its labels are fixed: neither a model
@@ -51,3 +56,31 @@ func (m *meter) Asked(used agent.Consumption, passed int, failed bool) {
 
 // OutOfBudget implements agent.Meter.
 func (m *meter) OutOfBudget() { m.overdraw.Inc() }
+
+// postMeter counts what other servers are told, for /metrics.
+type postMeter struct{ tries *prometheus.CounterVec }
+
+var _ notify.Meter = postMeter{}
+
+// newPostMeter also shows how much is still to be told, which it asks for when somebody
+// looks: every replica shows the same.
+func newPostMeter(registry prometheus.Registerer, untold func(context.Context) (int, error)) postMeter {
+	m := postMeter{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_notification_tries_total", Help: "Posts of notifications, by outcome (taken, failed, dropped).",
+	}, []string{"outcome"})}
+	registry.MustRegister(m.tries, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_notifications_pending", Help: "Notifications that no server has taken yet and that were not given up.",
+	}, func() float64 {
+		ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
+		defer stop()
+		n, err := untold(ctx)
+		if err != nil {
+			return math.NaN()
+		}
+		return float64(n)
+	}))
+	return m
+}
+
+// Tried implements notify.Meter.
+func (m postMeter) Tried(outcome notify.Outcome) { m.tries.WithLabelValues(string(outcome)).Inc() }

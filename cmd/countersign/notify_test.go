@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,35 @@ func TestNotificationsOverTheAPI(t *testing.T) {
 			}
 			if len(nodes) != 2 || at(t, nodes[0], "event") != "RUN_WAITING" || at(t, nodes[0], "runId") != at(t, run, "id") || at(t, nodes[0], "id") != waiting.id {
 				t.Errorf("%v", nodes)
+			}
+			for what, read := range map[string]string{
+				"the endpoints": `{ notificationEndpoints { nodes { id url description enabled disabledReason events deliveries { nodes { id attempts { error } } } } } }`,
+				"the trail":     `{ auditTrail(filter: {events: [NOTIFICATIONS_CHANGED]}) { nodes { event detail } } }`,
+			} {
+				if a := s.ask(read, nil); len(a.Errors) != 0 || strings.Contains(a.Raw, secret) || !strings.Contains(a.Raw, endpoint.(string)[len("nep_"):]) && what == "the endpoints" {
+					t.Errorf("R16 %s: %s", what, a.Raw)
+				}
+			}
+			metrics := ""
+			for range 100 { // a try is counted after it is stored
+				response, err := http.Get(s.url + "/metrics")
+				if err != nil {
+					t.Fatal(err)
+				}
+				read, err := io.ReadAll(response.Body)
+				response.Body.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if metrics = string(read); strings.Contains(metrics, "countersign_notification_tries_total{outcome=\"taken\"} 2\n") {
+					break
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			for _, line := range []string{`countersign_notification_tries_total{outcome="taken"} 2`, "countersign_notifications_pending 0"} {
+				if !strings.Contains(metrics, line+"\n") {
+					t.Errorf("no %s in the metrics", line)
+				}
 			}
 			if a := s.ask(`mutation { createNotificationEndpoint(input: {url: "ftp://x"}) { secret } }`, nil); a.code() != "BAD_USER_INPUT" {
 				t.Errorf("%s", a.Raw)

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,8 @@ import (
 
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/agent"
+	"github.com/countersign/countersign/internal/audit"
+	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
 	"github.com/countersign/countersign/internal/live"
 	"github.com/countersign/countersign/internal/notify"
@@ -55,18 +59,47 @@ func (p *post) Post(_ context.Context, m notify.Message) (notify.Answer, error) 
 	return next, nil
 }
 
+// deadRoom is a store that nothing is written to any more once its process is dead.
+type deadRoom struct {
+	notify.Store
+	dead bool
+}
+
+func (m *deadRoom) Apply(ctx context.Context, changes ...change.Change) ([]change.Outcome, error) {
+	if m.dead {
+		return nil, fault.New(fault.Unavailable, "dead")
+	}
+	return m.Store.Apply(ctx, changes...)
+}
+
+// meter counts outcomes.
+type meter struct {
+	mu    sync.Mutex
+	tries map[notify.Outcome]int
+}
+
+func (m *meter) Tried(outcome notify.Outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tries == nil {
+		m.tries = map[notify.Outcome]int{}
+	}
+	m.tries[outcome]++
+}
+
 // town is a house with somebody to tell.
 type town struct {
 	*house
-	post *post
-	at   time.Time
-	room *notify.Room
-	told notify.Endpoint
+	post  *post
+	meter *meter
+	at    time.Time
+	room  *notify.Room
+	told  notify.Endpoint
 }
 
 func (h *house) town(events ...notify.Event) *town {
 	h.t.Helper()
-	t := &town{house: h, post: &post{}, at: time.Now()}
+	t := &town{house: h, post: &post{}, meter: &meter{}, at: time.Now()}
 	t.room = t.replica(h.store)
 	if len(events) == 0 {
 		events = notify.Events
@@ -87,7 +120,7 @@ func (t *town) replica(s *store.Store) *notify.Room {
 	return &notify.Room{
 		Store: s, Sender: t.post, World: world.New(func() time.Time { return t.at }, rand.Reader), Bell: &live.Hub{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Names:    notify.Names{Run: name("run_"), User: name("usr_"), Configuration: name("cfg_"), Conversation: name("cnv_"), Delivery: name("ndl_")},
-		KeepDays: func(context.Context) (int, error) { return 30, nil },
+		Settings: t.access, Meter: t.meter,
 	}
 }
 
@@ -137,6 +170,18 @@ func TestNotifications(t *testing.T) {
 				if !strings.Contains(all, part) {
 					h.t.Errorf("no %s in %s", part, all)
 				}
+			}
+			for _, e := range h.events(r.ID) {
+				word := map[run.EventKind]string{run.EventSuspended: "run.waiting", run.EventDecision: "run.decided", run.EventSettled: "run.failed"}[e.Kind]
+				told := slices.ContainsFunc(town.post.sent, func(m notify.Message) bool {
+					return strings.Contains(m.Body, `"`+word+`"`) && strings.Contains(m.Body, fmt.Sprintf(`"sequence":%d,`, e.Sequence))
+				})
+				if word != "" && !told {
+					h.t.Errorf("R5 nobody was told of %s as event %d: %s", word, e.Sequence, all)
+				}
+			}
+			if want := map[notify.Outcome]int{notify.Taken: 3}; !maps.Equal(town.meter.tries, want) {
+				h.t.Errorf("counted %v", town.meter.tries)
 			}
 			for _, word := range []string{"Hello", "Helo", "Go.", "SAID"} {
 				if strings.Contains(all, word) {
@@ -264,16 +309,24 @@ func TestRedelivery(t *testing.T) {
 			if d := town.log()[0]; d.Status != notify.GivenUp || gone.Enabled || gone.DisabledReason == "" {
 				h.t.Errorf("%+v %+v", d, gone)
 			}
+			if want := (map[notify.Outcome]int{notify.Failed: 2, notify.Dropped: 1}); !maps.Equal(town.meter.tries, want) {
+				h.t.Errorf("counted %v", town.meter.tries)
+			}
+			entries, err := h.store.AuditEntries(context.Background(), audit.Filter{Events: []audit.Event{audit.NotificationsChanged}}, audit.Page{Limit: 1})
+			if err != nil || len(entries) != 1 || entries[0].Actor != uuid.Nil || entries[0].Detail["enabled"] != false {
+				h.t.Errorf("U1 %+v, %v", entries, err)
+			}
 		})
 	})
 	t.Run("R4 a process that dies while it posts is followed by another, which posts again", func(t *testing.T) {
 		each(t, func(h *house) {
 			town := h.town(notify.RunWaiting)
 			h.waiting()
-			ctx, die := context.WithCancel(context.Background())
-			town.post.fails = func() error { die(); return context.Canceled }
-			_ = town.room.Look(ctx)
-			town.post.fails = nil
+			dies := &deadRoom{Store: h.store}
+			town.room.Store = dies
+			town.post.fails = func() error { dies.dead = true; return nil }
+			town.look()
+			town.post.fails, town.room = nil, town.replica(h.store)
 			town.look()
 			if len(town.post.sent) != 1 {
 				h.t.Fatalf("%d posts while the try still belongs to the one that died", len(town.post.sent))
@@ -282,6 +335,24 @@ func TestRedelivery(t *testing.T) {
 			town.look()
 			if d := town.log()[0]; len(town.post.sent) != 2 || town.post.sent[1].ID != town.post.sent[0].ID || d.Status != notify.Delivered {
 				h.t.Errorf("%+v", d)
+			}
+		})
+	})
+	t.Run("R4 one that dies after the run's change and before it told anybody is followed by another", func(t *testing.T) {
+		each(t, func(h *house) {
+			town := h.town(notify.RunWaiting)
+			r := h.waiting()
+			left, err := h.store.Announcements(context.Background(), 10)
+			if len(left) != 1 || left[0].Run != r.ID || err != nil {
+				h.t.Fatalf("%v, %v", left, err)
+			}
+			dies := &deadRoom{Store: h.store, dead: true}
+			town.room.Store = dies
+			_ = town.room.Look(context.Background())
+			town.room = town.replica(h.store)
+			town.look()
+			if len(town.post.sent) != 1 {
+				h.t.Errorf("%d posts", len(town.post.sent))
 			}
 		})
 	})

@@ -14,6 +14,10 @@ import (
 	"github.com/countersign/countersign/internal/fault"
 )
 
+// maxEndpoints bounds what every announcement is held against, and how many posts a
+// process has under way.
+const maxEndpoints = 50
+
 // newSecret is a key to sign with, as receivers' libraries take it (Standard Webhooks).
 func (r *Room) newSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(r.World.Secret(32))
@@ -42,6 +46,13 @@ func (r *Room) Create(ctx context.Context, by actor.Actor, e Endpoint) (made End
 	}
 	if err := r.checked(&e); err != nil {
 		return Endpoint{}, "", err
+	}
+	there, err := r.Store.Endpoints(ctx, Page{Limit: maxEndpoints})
+	if err != nil {
+		return Endpoint{}, "", err
+	}
+	if len(there) == maxEndpoints {
+		return Endpoint{}, "", fault.New(fault.BadInput, "There are %d endpoints already; delete one first.", maxEndpoints)
 	}
 	now := r.World.Now()
 	e.ID, e.CreatedAt, e.UpdatedAt, secret = r.World.NewID(), now, now, r.newSecret()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign/countersign/internal/access"
 	"github.com/countersign/countersign/internal/actor"
 	"github.com/countersign/countersign/internal/change"
 	"github.com/countersign/countersign/internal/fault"
@@ -36,6 +37,19 @@ const (
 
 // Type is the event as it is posted, such as run.waiting.
 func (e Event) Type() string { return strings.Replace(string(e), "_", ".", 1) }
+
+// Kinds are the kinds of a run's events of a run that tell of it (see told).
+func (e Event) Kinds() []run.EventKind {
+	switch e {
+	case RunWaiting:
+		return []run.EventKind{run.EventSuspended}
+	case RunDecided:
+		return []run.EventKind{run.EventDecision, run.EventInput}
+	case RunFailed, RunExpired:
+		return []run.EventKind{run.EventSettled}
+	}
+	return nil
+}
 
 // Events are those that an endpoint can want.
 var Events = []Event{RunWaiting, RunDecided, RunFailed, RunExpired}
@@ -85,6 +99,7 @@ type Subject struct {
 	Initiator     uuid.UUID
 	Configuration uuid.UUID
 	Conversation  uuid.UUID // zero for none
+	Sequence      *int      // of the run's event that is told; nil when it is not there
 	Table, Record string    // what it works on; empty for none
 }
 
@@ -124,12 +139,13 @@ type Store interface {
 	// Announcements lists the oldest.
 	Announcements(ctx context.Context, limit int) ([]Announcement, error)
 	// SubjectOf returns fault.NotFound for a run that is not there.
-	SubjectOf(ctx context.Context, run uuid.UUID) (Subject, error)
+	SubjectOf(ctx context.Context, a Announcement) (Subject, error)
 	Delivery(ctx context.Context, id uuid.UUID) (Delivery, error)
 	// Deliveries pages through an endpoint's, newest first.
 	Deliveries(ctx context.Context, endpoint uuid.UUID, status *Status, page Page) ([]Delivery, error)
-	// Due lists deliveries that are to be tried by a time, the longest due first.
-	Due(ctx context.Context, now time.Time, limit int) ([]Delivery, error)
+	// Due lists deliveries that are to be tried by a time, the longest due first, but for
+	// those to some endpoints.
+	Due(ctx context.Context, now time.Time, except []uuid.UUID, limit int) ([]Delivery, error)
 	// Over lists deliveries that are over and older than a time.
 	Over(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
 }
@@ -181,8 +197,30 @@ type Room struct {
 	World  world.World
 	Bell   Bell
 	Log    *slog.Logger
-	// KeepDays says for how many days deliveries that are over are kept; 0 is for ever.
-	KeepDays func(context.Context) (int, error)
+	// Settings says how long deliveries that are over are kept, and how long a server that
+	// shuts down waits for those under way.
+	Settings Settings
+	Meter    Meter // may be nil
+}
+
+// Settings gives the settings that are in force now.
+type Settings interface {
+	Values(ctx context.Context) (access.Values, error)
+}
+
+// Outcome is what a try came to.
+type Outcome string
+
+// The outcomes.
+const (
+	Taken   Outcome = "taken"   // it is delivered
+	Failed  Outcome = "failed"  // it is tried again
+	Dropped Outcome = "dropped" // it is given up
+)
+
+// Meter counts tries. It must not block.
+type Meter interface {
+	Tried(outcome Outcome)
 }
 
 func needAdministrator(by actor.Actor) error {

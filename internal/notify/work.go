@@ -3,10 +3,8 @@ package notify
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,60 +14,101 @@ import (
 )
 
 const (
-	atOnce     = 8               // how many deliveries one process sends at a time
-	batch      = 100             // how much one look takes up
-	lookEvery  = 2 * time.Second // without being rung
-	holdFor    = time.Minute     // how long a try belongs to whoever began it; longer than a post can take
-	longest    = 24 * time.Hour  // a receiver cannot ask for a longer pause
-	keptTries  = 20              // in a delivery's log, the newest
-	statusGone = 410             // of HTTP
+	batch     = 100             // how much one look takes up at a time
+	lookEvery = 2 * time.Second // without being rung
+	// stopsWithin is how long posts may take to end where nobody can read how long, and
+	// how long they have to be given back once they are cut off.
+	stopsWithin = 10 * time.Second
 )
 
-// pauses are what lies between the tries: 9 of them in about a day. Each is lengthened by
-// up to a fifth, so that what failed together is not tried together.
-var pauses = []time.Duration{
-	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-}
-
-// Work tells endpoints what happened until ctx ends. Every replica may do it.
+// Work tells endpoints what happened until ctx ends; then it waits for the posts under way,
+// as long as server.drainTimeout says, and gives the others back. Every replica may do it.
 func (r *Room) Work(ctx context.Context) {
 	rings, stop := r.Bell.Listen(change.NotifyTopic)
 	defer stop()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	f := newFlights(ctx)
 	for ctx.Err() == nil {
-		if err := r.Look(ctx); err != nil && ctx.Err() == nil {
+		if _, err := r.begin(ctx, f); err != nil && ctx.Err() == nil {
 			r.Log.Error("telling other servers of runs failed", slog.Any("error", err))
 		}
 		select {
 		case <-rings:
 		case <-tick.C:
+		case <-f.room:
 		case <-ctx.Done():
+		}
+	}
+	r.drain(context.WithoutCancel(ctx), f)
+}
+
+// drain lets the posts under way come to an end, and gives back what outlasts that, so
+// that another replica sends it at once.
+func (r *Room) drain(ctx context.Context, f *flights) {
+	patience := stopsWithin
+	if values, err := r.Settings.Values(ctx); err == nil {
+		patience = values.DrainTimeout
+	}
+	if f.landWithin(patience) {
+		return
+	}
+	f.cut()
+	if !f.landWithin(stopsWithin) {
+		r.Log.Warn("a notification that was cut off was not given back; it is sent again in a minute")
+	}
+}
+
+// Look turns announcements into deliveries and tries those that are due, once each, until
+// none is.
+func (r *Room) Look(ctx context.Context) error {
+	f := newFlights(ctx)
+	for {
+		begun, err := r.begin(ctx, f)
+		f.busy.Wait()
+		if err != nil || begun == 0 {
+			return err
 		}
 	}
 }
 
-// Look turns announcements into deliveries and tries those that are due, once each.
-func (r *Room) Look(ctx context.Context) error {
+// begin turns announcements into deliveries and begins those that are due, as far as there
+// is room for their endpoints. It does not wait for them.
+func (r *Room) begin(ctx context.Context, f *flights) (begun int, err error) {
 	if err := r.spread(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	due, err := r.Store.Due(ctx, r.World.Now(), batch)
-	if err != nil {
-		return err
+	for {
+		due, err := r.Store.Due(ctx, r.World.Now(), f.full(), batch)
+		if err != nil || len(due) == 0 {
+			return begun, err
+		}
+		before := begun
+		for _, d := range due {
+			if !f.enter(d.Endpoint) {
+				continue
+			}
+			claimed, err := r.claim(ctx, d)
+			if err != nil || !claimed {
+				f.leave(d.Endpoint)
+				if err != nil {
+					return begun, err
+				}
+				continue // another replica was first
+			}
+			begun++
+			f.busy.Go(func() {
+				defer f.leave(d.Endpoint)
+				if err := r.attempt(f.posts, d); err != nil {
+					r.Log.Error("a notification could not be handled; it is sent again in a minute",
+						slog.String("delivery", d.ID.String()), slog.Any("error", err))
+				}
+			})
+		}
+		if begun == before {
+			return begun, nil // the others are at it
+		}
 	}
-	var all sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
-	errs := make([]error, len(due))
-	for i, d := range due {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = r.try(ctx, d)
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 // spread makes a delivery for every endpoint that wants to know of an announcement. The
@@ -127,7 +166,7 @@ func (r *Room) about(ctx context.Context, a Announcement, endpoints []Endpoint) 
 	if !slices.ContainsFunc(endpoints, func(e Endpoint) bool { return slices.Contains(e.Events, a.Event) }) {
 		return "", nil
 	}
-	subject, err := r.Store.SubjectOf(ctx, a.Run)
+	subject, err := r.Store.SubjectOf(ctx, a)
 	if fault.Is(err, fault.NotFound) {
 		return "", nil
 	}
@@ -167,6 +206,9 @@ func (r *Room) body(a Announcement, s Subject) (string, error) {
 	if a.Fact.Approved != nil {
 		data["approved"] = *a.Fact.Approved
 	}
+	if s.Sequence != nil {
+		data["sequence"] = *s.Sequence
+	}
 	b, err := json.Marshal(map[string]any{"type": a.Event.Type(), "timestamp": a.At.UTC().Format(time.RFC3339Nano), "data": data})
 	if err != nil {
 		return "", fault.Wrap(fault.Internal, err, "writing a notification")
@@ -181,88 +223,10 @@ func deliveryOf(id, endpoint, run uuid.UUID, event Event, body string, now time.
 	}}
 }
 
-// try claims a delivery, posts it and stores how that went. The number of the try guards
-// both: whoever comes later with an old one writes nothing.
-func (r *Room) try(ctx context.Context, d Delivery) error {
-	e, err := r.Store.Endpoint(ctx, d.Endpoint)
-	if fault.Is(err, fault.NotFound) {
-		return nil // its log went with it
-	}
-	if err != nil {
-		return err
-	}
-	now, mine := r.World.Now(), d.Tries+1
-	claimed, err := r.set(ctx, d, d.Tries, deliveryTries.To(mine), deliveryNextAt.To(now.Add(holdFor)))
-	if err != nil || !claimed {
-		return err
-	}
-	if !e.Enabled && d.Event != Ping {
-		return r.store(ctx, d, mine, Try{At: now, Error: "the endpoint is switched off"}, Answer{}, true)
-	}
-	secret, err := r.Store.EndpointSecret(ctx, e.ID)
-	if err != nil {
-		return err
-	}
-	answer, err := r.Sender.Post(ctx, Message{ID: r.Names.Delivery(d.ID), URL: e.URL, Body: d.Body, Secret: secret, At: now})
-	tried := Try{At: now, StatusCode: answer.StatusCode, Duration: int(r.World.Now().Sub(now).Milliseconds())}
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil // this process ends: tried again when its hold is over
-		}
-		tried.Error = err.Error()
-	}
-	if answer.StatusCode == statusGone {
-		if err := r.switchOff(ctx, e); err != nil {
-			return err
-		}
-	}
-	return r.store(ctx, d, mine, tried, answer, answer.StatusCode == statusGone)
-}
-
-// store stores how a try went. over says that there is no other one.
-func (r *Room) store(ctx context.Context, d Delivery, mine int, tried Try, answer Answer, over bool) error {
-	log := append(slices.Clone(d.Log), tried)
-	log = log[max(0, len(log)-keptTries):]
-	set := []change.Value{deliveryLog.To(log)}
-	now := r.World.Now()
-	switch {
-	case answer.StatusCode/100 == 2:
-		set = append(set, deliveryStatus.To(Delivered), deliveryNextAt.Null(), deliveryDeliveredAt.To(now))
-	case over, mine > len(pauses):
-		set = append(set, deliveryStatus.To(GivenUp), deliveryNextAt.Null())
-	default:
-		set = append(set, deliveryNextAt.To(now.Add(r.pause(mine, answer.RetryAfter))))
-	}
-	_, err := r.set(ctx, d, mine, set...)
-	return err
-}
-
-// pause is what lies between a try and the next one.
-func (r *Room) pause(tried int, asked time.Duration) time.Duration {
-	pause := pauses[tried-1]
-	pause += pause * time.Duration(r.World.Secret(1)[0]) / (5 * 255)
-	return max(pause, min(asked, longest))
-}
-
-func (r *Room) set(ctx context.Context, d Delivery, tries int, set ...change.Value) (bool, error) {
-	out, err := change.One(ctx, r.Store, change.Change{Updates: []change.Update{{
-		Table: deliveriesTable, ID: d.ID, If: []change.Value{deliveryTries.Is(tries), deliveryStatus.Is(Pending)}, Set: set,
-	}}})
-	return out.Applied, err
-}
-
-// switchOff stops telling an endpoint that says it is gone.
-func (r *Room) switchOff(ctx context.Context, e Endpoint) error {
-	_, err := change.One(ctx, r.Store, change.Change{Updates: []change.Update{{
-		Table: endpointsTable, ID: e.ID, If: []change.Value{endpointURL.Is(e.URL)},
-		Set: []change.Value{endpointEnabled.To(false), endpointDisabled.To("it answered 410 Gone"), endpointUpdatedAt.To(r.World.Now())},
-	}}})
-	return err
-}
-
 // Retain removes deliveries that are over and older than the setting keeps them.
 func (r *Room) Retain(ctx context.Context) (removed int, err error) {
-	days, err := r.KeepDays(ctx)
+	values, err := r.Settings.Values(ctx)
+	days := values.NotificationDays
 	if err != nil || days == 0 {
 		return 0, err
 	}

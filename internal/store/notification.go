@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -11,17 +10,16 @@ import (
 	"github.com/countersign/countersign/ent"
 	"github.com/countersign/countersign/ent/announcement"
 	"github.com/countersign/countersign/ent/notificationdelivery"
-	"github.com/countersign/countersign/internal/fault"
+	entrun "github.com/countersign/countersign/ent/run"
+	"github.com/countersign/countersign/ent/runevent"
 	"github.com/countersign/countersign/internal/notify"
+	"github.com/countersign/countersign/internal/tool"
 )
 
 // Endpoint implements notify.Store.
 func (s *Store) Endpoint(ctx context.Context, id uuid.UUID) (notify.Endpoint, error) {
 	row, err := s.client.NotificationEndpoint.Get(ctx, id)
-	if err != nil {
-		return notify.Endpoint{}, reading(ctx, err, "notification endpoint")
-	}
-	return toEndpoint(row)
+	return one(ctx, "notification endpoint", row, err, toEndpoint)
 }
 
 // EndpointSecret implements notify.Store.
@@ -37,16 +35,7 @@ func (s *Store) EndpointSecret(ctx context.Context, id uuid.UUID) (string, error
 func (s *Store) Endpoints(ctx context.Context, page notify.Page) ([]notify.Endpoint, error) {
 	p := paged{page.Cursor, page.Limit, page.Backward, false}
 	rows, err := s.client.NotificationEndpoint.Query().Where(p.on).All(ctx)
-	if err != nil {
-		return nil, reading(ctx, err, "notification endpoint")
-	}
-	out := make([]notify.Endpoint, len(rows))
-	for i, row := range in(p, rows) {
-		if out[i], err = toEndpoint(row); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return all(ctx, "notification endpoint", in(p, rows), err, toEndpoint)
 }
 
 // Announcements implements notify.Store.
@@ -56,25 +45,44 @@ func (s *Store) Announcements(ctx context.Context, limit int) ([]notify.Announce
 		return nil, reading(ctx, err, "announcement")
 	}
 	out := make([]notify.Announcement, len(rows))
-	for i, row := range rows {
-		fact, err := decoded[notify.Fact](row.Fact)
-		if err != nil {
-			return nil, fault.Wrap(fault.Internal, err, "what announcement %s says cannot be read", row.ID)
+	for i, row := range rows { // a fact that cannot be read is left out: that something happened is still told
+		out[i] = notify.Announcement{
+			ID: row.ID, Run: row.RunID, Event: notify.Event(row.Event), Fact: lenient[notify.Fact](row.Fact), At: row.At.UTC(),
 		}
-		out[i] = notify.Announcement{ID: row.ID, Run: row.RunID, Event: notify.Event(row.Event), Fact: fact, At: row.At.UTC()}
 	}
 	return out, nil
 }
 
-// SubjectOf implements notify.Store.
-func (s *Store) SubjectOf(ctx context.Context, run uuid.UUID) (notify.Subject, error) {
-	r, err := s.Run(ctx, run)
+// Untold counts what other servers are still to be told.
+func (s *Store) Untold(ctx context.Context) (int, error) {
+	announced, err := s.client.Announcement.Query().Count(ctx)
 	if err != nil {
-		return notify.Subject{}, err
+		return 0, reading(ctx, err, "announcement")
 	}
-	out := notify.Subject{Initiator: r.InitiatorID, Configuration: r.ConfigurationID, Conversation: r.ConversationID}
-	if r.Subject != nil {
-		out.Table, out.Record = r.Subject.Table, r.Subject.ID
+	pending, err := s.client.NotificationDelivery.Query().Where(notificationdelivery.NextAtNotNil()).Count(ctx)
+	return announced + pending, failed(ctx, err, "count the notifications")
+}
+
+// SubjectOf implements notify.Store. It reads no more of the run than it tells, so that a
+// run whose row is damaged is told as well.
+func (s *Store) SubjectOf(ctx context.Context, a notify.Announcement) (notify.Subject, error) {
+	row, err := s.client.Run.Query().Where(entrun.ID(a.Run)).
+		Select(entrun.FieldID, entrun.FieldInitiatorID, entrun.FieldConfigurationID, entrun.FieldConversationID, entrun.FieldSubject).Only(ctx)
+	if err != nil {
+		return notify.Subject{}, reading(ctx, err, "run")
+	}
+	out := notify.Subject{Initiator: row.InitiatorID, Configuration: row.ConfigurationID, Conversation: known(row.ConversationID)}
+	if subject := lenient[*tool.Record](row.Subject); subject != nil {
+		out.Table, out.Record = subject.Table, subject.ID
+	}
+	events, err := s.client.RunEvent.Query().
+		Where(runevent.RunID(a.Run), runevent.KindIn(texts(a.Event.Kinds())...), runevent.At(stored(a.At))).
+		Order(runevent.BySequence(entsql.OrderDesc())).Limit(1).Select(runevent.FieldID, runevent.FieldSequence).All(ctx)
+	if err != nil {
+		return notify.Subject{}, reading(ctx, err, "run event")
+	}
+	if len(events) > 0 {
+		out.Sequence = &events[0].Sequence
 	}
 	return out, nil
 }
@@ -82,10 +90,7 @@ func (s *Store) SubjectOf(ctx context.Context, run uuid.UUID) (notify.Subject, e
 // Delivery implements notify.Store.
 func (s *Store) Delivery(ctx context.Context, id uuid.UUID) (notify.Delivery, error) {
 	row, err := s.client.NotificationDelivery.Get(ctx, id)
-	if err != nil {
-		return notify.Delivery{}, reading(ctx, err, "notification delivery")
-	}
-	return toDelivery(row)
+	return one(ctx, "notification delivery", row, err, toDelivery)
 }
 
 // Deliveries implements notify.Store.
@@ -96,20 +101,17 @@ func (s *Store) Deliveries(ctx context.Context, endpoint uuid.UUID, status *noti
 		query.Where(notificationdelivery.Status(string(*status)))
 	}
 	rows, err := query.All(ctx)
-	if err != nil {
-		return nil, reading(ctx, err, "notification delivery")
-	}
-	return toDeliveries(in(p, rows))
+	return all(ctx, "notification delivery", in(p, rows), err, toDelivery)
 }
 
 // Due implements notify.Store.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]notify.Delivery, error) {
-	rows, err := s.client.NotificationDelivery.Query().Where(notificationdelivery.NextAtLTE(stored(now))).
-		Order(notificationdelivery.ByNextAt(), notificationdelivery.ByID()).Limit(limit).All(ctx)
-	if err != nil {
-		return nil, reading(ctx, err, "notification delivery")
+func (s *Store) Due(ctx context.Context, now time.Time, except []uuid.UUID, limit int) ([]notify.Delivery, error) {
+	query := s.client.NotificationDelivery.Query().Where(notificationdelivery.NextAtLTE(stored(now)))
+	if len(except) > 0 {
+		query.Where(notificationdelivery.EndpointIDNotIn(except...))
 	}
-	return toDeliveries(rows)
+	rows, err := query.Order(notificationdelivery.ByNextAt(), notificationdelivery.ByID()).Limit(limit).All(ctx)
+	return all(ctx, "notification delivery", rows, err, toDelivery)
 }
 
 // Over implements notify.Store.
@@ -123,37 +125,19 @@ func (s *Store) Over(ctx context.Context, before time.Time, limit int) ([]uuid.U
 	return ids, nil
 }
 
-func toEndpoint(row *ent.NotificationEndpoint) (notify.Endpoint, error) {
-	events, err := decoded[[]notify.Event](row.Events)
-	if err != nil {
-		return notify.Endpoint{}, fault.Wrap(fault.Internal, err, "the events of notification endpoint %s cannot be read", row.ID)
-	}
+// toEndpoint takes a list of events that cannot be read as an empty one: one endpoint that
+// is damaged must not keep the others from being told.
+func toEndpoint(row *ent.NotificationEndpoint) notify.Endpoint {
 	return notify.Endpoint{
-		ID: row.ID, URL: row.URL, Description: row.Description, Events: events, Enabled: row.Enabled, DisabledReason: row.DisabledReason,
-		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
-	}, nil
+		ID: row.ID, URL: row.URL, Description: row.Description, Events: lenient[[]notify.Event](row.Events), Enabled: row.Enabled,
+		DisabledReason: row.DisabledReason, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+	}
 }
 
-func toDeliveries(rows []*ent.NotificationDelivery) (out []notify.Delivery, err error) {
-	out = make([]notify.Delivery, len(rows))
-	for i, row := range rows {
-		if out[i], err = toDelivery(row); err != nil {
-			return nil, err
-		}
+// toDelivery takes a log that cannot be read as an empty one, for the same reason.
+func toDelivery(row *ent.NotificationDelivery) notify.Delivery {
+	return notify.Delivery{
+		ID: row.ID, Endpoint: row.EndpointID, Run: known(row.RunID), Event: notify.Event(row.Event), Body: row.Body, Status: notify.Status(row.Status),
+		Tries: row.Tries, Log: lenient[[]notify.Try](row.Log), NextAt: utc(row.NextAt), DeliveredAt: utc(row.DeliveredAt), CreatedAt: row.CreatedAt.UTC(),
 	}
-	return out, nil
-}
-
-func toDelivery(row *ent.NotificationDelivery) (notify.Delivery, error) {
-	out := notify.Delivery{
-		ID: row.ID, Endpoint: row.EndpointID, Event: notify.Event(row.Event), Body: row.Body, Status: notify.Status(row.Status),
-		Tries: row.Tries, NextAt: row.NextAt, DeliveredAt: row.DeliveredAt, CreatedAt: row.CreatedAt.UTC(),
-	}
-	if row.RunID != nil {
-		out.Run = *row.RunID
-	}
-	if err := json.Unmarshal([]byte(row.Log), &out.Log); err != nil {
-		return out, fault.Wrap(fault.Internal, err, "the log of notification delivery %s cannot be read", row.ID)
-	}
-	return out, nil
 }

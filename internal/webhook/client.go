@@ -14,33 +14,47 @@ import (
 	"github.com/countersign/countersign/internal/network"
 )
 
-// client is an HTTP client that dials public addresses and those in named networks, and
-// follows no redirect.
-func client(networks []netip.Prefix, timeout time.Duration) *http.Client {
-	permit := func(_, resolved string, _ syscall.RawConn) error { return permitted(networks, resolved) }
+// reach is where a client may connect to.
+type reach struct {
+	networks []netip.Prefix // private ones that are named
+	public   bool           // and any public address
+}
+
+// client is an HTTP client that dials only where it may, follows no redirect, uses no proxy
+// of the environment, and reads little of what it is answered.
+func client(r reach, timeout time.Duration) *http.Client {
+	permit := func(_, resolved string, _ syscall.RawConn) error { return r.permitted(resolved) }
 	dialer := net.Dialer{Timeout: timeout, Control: permit}
 	return &http.Client{
-		Timeout:       timeout,
-		Transport:     &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute},
+		Timeout: timeout,
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// permitted refuses, at the moment of dialling, an address that is neither public nor in
-// the networks: a name may resolve to another one each time.
-func permitted(networks []netip.Prefix, resolved string) error {
+// permitted refuses, at the moment of dialling, an address that is not within reach: a
+// name may resolve to another one each time.
+func (r reach) permitted(resolved string) error {
 	to, err := netip.ParseAddrPort(resolved)
 	if err != nil {
 		return fmt.Errorf("the address cannot be read: %w", err)
 	}
 	address := to.Addr().Unmap().WithZone("")
-	if network.Public(address) || slices.ContainsFunc(networks, func(named netip.Prefix) bool { return named.Contains(address) }) {
+	switch {
+	case r.public && network.Public(address), slices.ContainsFunc(r.networks, func(named netip.Prefix) bool { return named.Contains(address) }):
 		return nil
+	case !r.public:
+		return errOnlyHTTPS
 	}
 	return errNotPublic
 }
 
-var errNotPublic = errors.New("the server has an address that is not public")
+var (
+	errNotPublic = errors.New("the server has an address that is not public")
+	errOnlyHTTPS = errors.New("the server lies in no network of its own, and must be told over https")
+)
 
 // plain says what is wrong with a URL to post to: it is https, or http in a network of
 // its own, and names nobody.

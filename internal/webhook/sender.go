@@ -23,7 +23,7 @@ import (
 // safe for concurrent use.
 type Sender struct {
 	networks []netip.Prefix
-	client   *http.Client
+	over     map[string]*http.Client // by scheme: http is for named networks alone
 }
 
 var _ notify.Sender = (*Sender)(nil)
@@ -33,7 +33,13 @@ const PostTimeout = 15 * time.Second
 
 // NewSender makes a sender that also reaches private networks that are named.
 func NewSender(networks []netip.Prefix) *Sender {
-	return &Sender{networks: networks, client: client(networks, PostTimeout)}
+	return newSender(networks, PostTimeout)
+}
+
+func newSender(networks []netip.Prefix, timeout time.Duration) *Sender {
+	return &Sender{networks: networks, over: map[string]*http.Client{
+		"https": client(reach{networks, true}, timeout), "http": client(reach{networks, false}, timeout),
+	}}
 }
 
 // Check implements notify.Sender.
@@ -59,7 +65,11 @@ func (s *Sender) Post(ctx context.Context, m notify.Message) (notify.Answer, err
 	request.Header.Set("webhook-id", id)
 	request.Header.Set("webhook-timestamp", at)
 	request.Header.Set("webhook-signature", Signature(m.Secret, id, at, m.Body))
-	response, err := s.client.Do(request)
+	over, known := s.over[request.URL.Scheme]
+	if !known {
+		return notify.Answer{}, errors.New("the url cannot be used")
+	}
+	response, err := over.Do(request)
 	if err != nil {
 		return notify.Answer{}, unanswered(err)
 	}
@@ -87,6 +97,8 @@ func unanswered(err error) error {
 	switch {
 	case errors.Is(err, errNotPublic):
 		return errNotPublic
+	case errors.Is(err, errOnlyHTTPS):
+		return errOnlyHTTPS
 	case errors.As(err, &name):
 		return errors.New("the server's name cannot be resolved")
 	case errors.As(err, &timeout) && timeout.Timeout():

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,78 @@ func TestSender(t *testing.T) {
 			t.Error("it was posted")
 		}
 	})
+}
+
+// answering is a message to a server that answers like this.
+func answering(t *testing.T, answer http.HandlerFunc) notify.Message {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return notify.Message{ID: "ndl_1", URL: server.URL, Body: "{}", Secret: "whsec_c2VjcmV0", At: time.Now()}
+}
+
+func TestSenderBounds(t *testing.T) {
+	t.Run("a server that does not answer is not waited for", func(t *testing.T) {
+		released := make(chan struct{})
+		m := answering(t, func(http.ResponseWriter, *http.Request) { <-released })
+		out, err := newSender(local, 50*time.Millisecond).Post(t.Context(), m)
+		close(released)
+		if err == nil || err.Error() != "the server did not answer in time" || out.StatusCode != 0 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+	t.Run("an answer without an end is taken by its status", func(t *testing.T) {
+		ended := make(chan error, 1)
+		m := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					ended <- err // the connection was closed
+					return
+				}
+			}
+		})
+		if out, err := NewSender(local).Post(t.Context(), m); err != nil || out.StatusCode != 200 {
+			t.Errorf("%+v, %v", out, err)
+		}
+		<-ended
+	})
+	t.Run("headers without an end are no answer", func(t *testing.T) {
+		m := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 100 {
+				w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 1<<10))
+			}
+		})
+		if out, err := NewSender(local).Post(t.Context(), m); err == nil {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// What is reached over http lies in a named network, also when others are named: a public
+// address is dialled over https alone, and this machine only by who named it.
+func TestReach(t *testing.T) {
+	over := func(scheme string) reach {
+		return map[string]reach{"https": {local, true}, "http": {local, false}}[scheme]
+	}
+	for _, c := range []struct {
+		scheme, address string
+		ok              bool
+	}{
+		{"https", "8.8.8.8:443", true},
+		{"http", "8.8.8.8:80", false},
+		{"http", "127.0.0.1:80", true},
+		{"https", "[::1]:443", true},
+		{"https", "10.0.0.1:443", false},
+		{"https", "169.254.169.254:443", false},
+		{"http", "169.254.169.254:80", false},
+		{"https", "[::ffff:10.0.0.1]:443", false},
+		{"https", "[fd00::1]:443", false},
+		{"https", "nowhere", false},
+	} {
+		if err := over(c.scheme).permitted(c.address); (err == nil) != c.ok {
+			t.Errorf("%s to %s: %v", c.scheme, c.address, err)
+		}
+	}
 }
 
 func TestSenderCheck(t *testing.T) {

@@ -56,7 +56,7 @@ func New(target Target, now func() time.Time) (*Hook, error) {
 	if len(target.Secret) < 16 {
 		return nil, errors.New("a hook's secret must have at least 16 characters")
 	}
-	return &Hook{target: target, now: now, client: client(target.Networks, Timeout)}, nil
+	return &Hook{target: target, now: now, client: client(reach{target.Networks, true}, Timeout)}, nil
 }
 
 // note is what a server is told: names and ids, no content.
