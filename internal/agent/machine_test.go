@@ -60,7 +60,7 @@ func TestMachine(t *testing.T) {
 			Turns: rapid.SliceOfN(rapid.IntRange(0, turnKinds-1), 0, 5).Draw(t, "turns"),
 		}
 	}), 4, 16)
-	fewer(t, 30)
+	fewer(t, machines)
 	rapid.Check(t, func(rt *rapid.T) {
 		commands := plan.Draw(rt, "commands")
 		failure := ""

@@ -84,7 +84,7 @@ func TestRandomProcessTurns(t *testing.T) {
 		each(t, func(h *house) {
 			ready(h)
 			r := rand.New(rand.NewPCG(11, 7))
-			for n := range 120 {
+			for n := range turns {
 				h.randomly(r, n)
 				if h.t.Failed() {
 					h.t.Fatalf("at turn %d", n)

@@ -112,7 +112,7 @@ func TestMessageArrivesWhile(t *testing.T) {
 		for _, s := range stands {
 			for _, r := range rivals {
 				h.t.Run("V1 V3 V4 V9 a message and "+r.name+" while "+s.name, func(t *testing.T) {
-					for range 2 {
+					for range collisions {
 						h.collide(t, &other, s, r)
 					}
 				})

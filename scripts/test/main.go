@@ -52,7 +52,7 @@ var steps = []step{
 	{"generate", "generated Go code is what the generators make", generated},
 	{"bundles", "committed web bundles are what their sources build", bundles},
 	{"go", "Go tests on both databases: rules, import table, migrations, fuzz seeds, documents", goTests},
-	{"simulation", "the runtime under 300 seeds and 1,000 conversations, without the race detector", command("go", "test", "-count=1", "-timeout", timeout, "-run", "^(TestSimulation|TestManyConversations)$", "./internal/agent", "./internal/chat")},
+	{"simulation", "the runtime under 300 seeds, random commands and random turns, 1,000 conversations and their races, without the race detector", command("go", "test", "-count=1", "-timeout", timeout, "-run", "^(TestSimulation|TestMachine|TestRandomProcessTurns|TestManyConversations|TestMessageArrivesWhile)$", "./internal/agent", "./internal/chat")},
 	{"benchmarks", "every benchmark still runs (once, measuring nothing)", benchmarks},
 	{"clients", "real GraphQL clients in Node and a browser, real MCP servers in Node", clients},
 }
